@@ -55,6 +55,11 @@ if [[ $status -eq 77 ]]; then echo "left out: the ledger of end-to-end passes ag
 build/muster_sim --fixed
 result "simulation, 20 fixed seeds, each twice with equal hash" $?
 
+# The alert rules, by Prometheus' own program.
+tests/alerts/run.sh
+status=$?
+if [[ $status -eq 77 ]]; then echo "left out: the alert rules before promtool (reason above)"; else result "every alert rule fires and stays silent as it should" $status; fi
+
 # Third-party checkers that Debian does not have. 77: with the reason, left out.
 tests/peers/phy-prism.sh --no-fetch
 status=$?

@@ -7,35 +7,10 @@
 #include <cmath>
 #include <ostream>
 
+#include "base/utf8.h"
+
 namespace muster {
 namespace {
-
-struct Sequence {
-  size_t bytes;      // of the character, or of what must be replaced
-  uint32_t unicode;  // meaningless unless valid
-  bool valid;
-};
-
-// Reads the character at the start of `text`, which is not ASCII. Of an invalid sequence the longest start of
-// a valid one is replaced (Unicode 15, table 3-7 and section 3.9).
-Sequence read_utf8(std::string_view text) {
-  const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = at(0);
-  const size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (length == 0) return {1, 0, false};
-  uint8_t least = 0x80, most = 0xbf;  // of the second byte: no overlong forms, surrogates, or above U+10FFFF
-  if (lead == 0xe0) least = 0xa0;
-  if (lead == 0xed) most = 0x9f;
-  if (lead == 0xf0) least = 0x90;
-  if (lead == 0xf4) most = 0x8f;
-  uint32_t unicode = lead & (0xffu >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if (i >= text.size() || at(i) < least || at(i) > most) return {i, 0, false};
-    unicode = unicode << 6 | (at(i) & 0x3fu);
-    least = 0x80, most = 0xbf;
-  }
-  return {length, unicode, true};
-}
 
 // What a character is written as after a backslash; 0 when it is written otherwise.
 char short_escape(char c) {
@@ -152,7 +127,7 @@ class JsonWriter {
         continue;
       }
       out_.append(text, copied, i - copied);
-      const Sequence one = c < 0x80 ? Sequence{1, c, true} : read_utf8(text.substr(i));
+      const Utf8Character one = read_utf8(text.substr(i));
       character(text.substr(i, one.bytes), one);
       copied = i += one.bytes;
     }
@@ -161,7 +136,7 @@ class JsonWriter {
   }
 
   // One that is not written as it is in every case.
-  void character(std::string_view bytes, const Sequence& one) {
+  void character(std::string_view bytes, const Utf8Character& one) {
     if (!one.valid)
       out_ += ascii_ ? "\\ufffd" : "\xef\xbf\xbd";
     else if (const char escape = bytes.size() == 1 ? short_escape(bytes[0]) : '\0')

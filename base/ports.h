@@ -12,6 +12,8 @@ inline constexpr int kTlsPort = 7443;
 // musterd, on the provisioning network, TCP: boot scripts, kernels, RAM systems, images, agents and programs
 // over plain HTTP, read only.
 inline constexpr int kBootPort = 7480;
+// musterd, on the address of `--metrics`, TCP: what Prometheus scrapes, over plain HTTP, read only.
+inline constexpr int kMetricsPort = 7481;
 // dnsmasq beside musterd, on the provisioning network, UDP: addresses and iPXE for machines that boot. The
 // clients accept no other ports.
 inline constexpr int kDhcpPort = 67, kTftpPort = 69;

@@ -26,4 +26,12 @@ constexpr std::optional<Enum> value_of(const Words<Enum, N>& table, std::string_
   return std::nullopt;
 }
 
+// In the order of the table.
+template <typename Enum, size_t N>
+constexpr std::array<Enum, N> values_of(const Words<Enum, N>& table) {
+  std::array<Enum, N> values{};
+  for (size_t i = 0; i < N; ++i) values[i] = table[i].first;
+  return values;
+}
+
 }  // namespace muster

@@ -58,7 +58,8 @@ std::vector<std::string> words_of_node(const Json& node) {
 }
 
 std::vector<std::string> node_words() {
-  std::vector<std::string> out = node_state_words();
+  std::vector<std::string> out;
+  for (const NodeState state : node_states()) out.emplace_back(to_string(state));
   out.insert(out.end(), std::begin(kBeside), std::end(kBeside));
   return out;
 }

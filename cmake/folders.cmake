@@ -59,6 +59,7 @@ muster_folder(controller/power/service LINK base controller/ports controller/pow
 muster_folder(controller/rollout LINK base controller/engines controller/nodes controller/plan controller/spec)
 muster_folder(controller/run LINK base controller/nodes controller/plan controller/ports controller/power/describe)
 muster_folder(controller/executor LINK base controller/plan controller/ports controller/run sys)
+muster_folder(controller/metrics LINK base controller/nodes controller/ports controller/rollout controller/run)
 muster_folder(controller/spec/reader LINK base controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
@@ -71,18 +72,21 @@ muster_folder(controller/power/provider LINK base controller/boot/service contro
 muster_folder(controller/bringup LINK base controller/current controller/executor controller/image/service controller/link controller/nodes
   controller/options controller/plan controller/ports controller/report controller/run controller/spec controller/spec/reader
   controller/trust host sys)
+muster_folder(controller/metrics/service LINK base controller/bringup controller/current controller/executor controller/image/service
+  controller/metrics controller/options controller/ports controller/rollout controller/trust sys sys/http)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
   controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
   controller/trust sys)
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
 muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/current controller/executor
-  controller/image/service controller/link controller/nodes controller/options controller/plan controller/ports controller/power/provider
-  controller/power/service controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
+  controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes controller/options controller/plan
+  controller/ports controller/power/provider controller/power/service controller/rollout/service controller/spec controller/spec/reader
+  controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
-  controller/executor controller/image/service controller/link controller/nodes controller/options controller/ports controller/power
-  controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store controller/trust
-  sys sys/http)
+  controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/options controller/ports
+  controller/power controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store
+  controller/trust sys sys/http)
 
 # The agent.
 muster_folder(agent/core LINK base sys)

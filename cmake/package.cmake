@@ -27,6 +27,10 @@ install(DIRECTORY images DESTINATION ${share} COMPONENT muster-controller)
 install(FILES systemd/musterd.service systemd/muster-rollout.service systemd/muster-rollout.timer systemd/muster-rollout-failed.service
   DESTINATION /lib/systemd/system COMPONENT muster-controller)
 install(PROGRAMS systemd/rollout-failed DESTINATION lib/muster COMPONENT muster-controller)
+# For a Prometheus that muster does not install.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS playbooks/monitoring.yaml)
+execute_process(COMMAND ${CMAKE_SOURCE_DIR}/scripts/alert-rules.sh OUTPUT_FILE ${CMAKE_BINARY_DIR}/muster-rules.yml COMMAND_ERROR_IS_FATAL ANY)
+install(FILES ${CMAKE_BINARY_DIR}/muster-rules.yml DESTINATION ${share}/prometheus COMPONENT muster-controller)
 install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
 # Every page: they link to each other, and the controller host may have no other copy.
 install(DIRECTORY docs/ DESTINATION share/doc/muster-controller COMPONENT muster-controller FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png")

@@ -18,6 +18,7 @@
 #include "controller/boot/service/boot_service.h"
 #include "controller/boot/service/dhcp_service.h"
 #include "controller/boot/service/kexec_order.h"
+#include "controller/boot/service/ram_decision.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/held_run.h"
@@ -29,6 +30,9 @@
 #include "controller/link/event_log.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
+#include "controller/metrics/service/metrics_port.h"
+#include "controller/metrics/service/metrics_service.h"
+#include "controller/metrics/service/metrics_sources.h"
 #include "controller/nodes/states.h"
 #include "controller/power/provider/provider_parts.h"
 #include "controller/power/service/consoles.h"
@@ -112,6 +116,7 @@ struct Core {
   std::unique_ptr<RolloutWorld> rollout_world;
   std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
+  std::unique_ptr<MetricsService> metrics;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
   };  // called when the address of the network ports or the DHCP data has changed
@@ -123,7 +128,9 @@ struct Core {
   std::map<std::string, PowerTarget> serial_consoles();
   Status may_take_down(const std::string& node);
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
-  BootDecision ram_system(const Spec&, const NodeSpec*, const std::string& name, const std::string& token);
+  RamSource ram_source(const Spec& cluster, const NodeSpec* node) {
+    return {options, cluster, node, address(), authority.ca_fingerprint()};
+  }
   Result<Json> leave_order(const std::string& node, const std::string& token);
   std::string address();
   void connect_agents();
@@ -150,9 +157,13 @@ Status Core::finish() {
                                              [boot = Files().read_line("/proc/sys/kernel/random/boot_id")] {
                                                return rollout::BootTime{boot, since_boot()};
                                              });
+  metrics = std::make_unique<MetricsService>(MetricsService::Parts{
+      reactor, NodesView({options.lab, reactor, *store, spec, executor, storage, problems}), *store, executor,
+      controller_certificates(authority), [this] { return rollout->record(); },
+      [this] { return image_metrics(images, spec); }});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
                                                  boot, power, *vault, images, *bringup, executor, *rollout,
-                                                 archive, discovery, storage, problems});
+                                                 archive, discovery, storage, *metrics, problems});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -304,31 +315,13 @@ Status Core::may_take_down(const std::string& name) {
       fmt::format("own-machine: the controller runs on {} ({}); muster never powers it off", name, sign));
 }
 
-// Returns the boot parameters of the RAM system, without the machine's own network settings.
-BootDecision Core::ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
-                              const std::string& token) {
-  const std::string image = node ? node->image : discovery_image(cluster);
-  BootDecision decision;
-  decision.ram = true;
-  decision.base_url = fmt::format("http://{}:{}", address(), options.boot_port);
-  decision.kernel = "/ram/" + image + "/vmlinuz";
-  decision.initrd = "/ram/" + image + "/initrd";
-  decision.console = declared_variable(cluster, node, "console", cluster.lab ? "ttyS0" : "");
-  decision.url = fmt::format("https://{}:{}", address(), options.tls_port);
-  decision.pin = authority.ca_fingerprint().substr(authority.ca_fingerprint().find(':') + 1);
-  decision.token = token;
-  decision.node = name;
-  decision.extra = ram_kernel_options(options.kernel_options, cluster, node);
-  return decision;
-}
-
 Result<std::string> Core::boot_script(const std::string& name, const std::string& mac,
                                       const std::string& token) {
   TRY(const auto current, spec.get());
   const Spec& cluster = current->spec;
   const NodeSpec* node = cluster.node(name);
   if (!node && cluster.nodes.empty()) return fail(Code::not_found, "the spec has no nodes");
-  BootDecision decision = ram_system(cluster, node, name, token);
+  BootDecision decision = ram_decision(ram_source(cluster, node), name, token);
   decision.mac = mac;
   const int prefix = prefix_length(cluster.network.provisioning.cidr);
   if (node)
@@ -349,7 +342,7 @@ Result<Json> Core::leave_order(const std::string& name, const std::string& token
   const Spec& cluster = current->spec;
   const NodeSpec* node = cluster.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
-  BootDecision decision = ram_system(cluster, node, name, token);
+  BootDecision decision = ram_decision(ram_source(cluster, node), name, token);
   decision.give_up = std::min<DurationMs>(kGiveUp, cluster.limits.netboot / 2);
   return kexec_order(cluster, *node, decision, images.folder(node->image));
 }
@@ -359,7 +352,9 @@ class RealDaemon : public Daemon {
   RealDaemon(LockFile lock, std::unique_ptr<Core> core)
       : lock_(std::move(lock)),
         core_(std::move(core)),
-        dhcp_(core_->reactor, core_->options, core_->problems) {}
+        dhcp_(core_->reactor, core_->options, core_->problems),
+        metrics_(core_->reactor, core_->options, core_->problems,
+                 [this]() -> const std::string& { return core_->metrics->text(); }) {}
   ~RealDaemon() override { stop(); }
 
   Status start() override;
@@ -377,6 +372,7 @@ class RealDaemon : public Daemon {
   LockFile lock_;
   std::unique_ptr<Core> core_;
   DhcpService dhcp_;
+  MetricsPort metrics_;
   std::unique_ptr<HttpServer> unix_, tls_, boot_;
   std::string open_address_;
 };
@@ -457,6 +453,7 @@ Status RealDaemon::start() {
   // Open the ports first, so that agents that reconnect get responses while the run is being resumed.
   core_->reactor.post([this] {
     open_network();
+    metrics_.open();
     core_->warn_of_older_copy();
     core_->held_run.begin();
     core_->rollout->begin();
@@ -475,6 +472,7 @@ void RealDaemon::stop() {
   core_->events.close();
   tls_.reset();
   boot_.reset();
+  metrics_.close();
   unix_.reset();
   dhcp_.stop();
 }

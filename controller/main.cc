@@ -10,6 +10,7 @@
 
 #include "base/command_line.h"
 #include "base/kernel_line.h"
+#include "base/ports.h"
 #include "base/version.h"
 #include "controller/daemon.h"
 #include "controller/options/options.h"
@@ -54,6 +55,13 @@ int main(int argc, char** argv) {
       .shows_default();
   app.add_option("--listen", &options.listen,
                  "address in the provisioning network to listen on (default: from the spec)");
+  app.add_option(
+         "--metrics", &options.metrics,
+         fmt::format("address on which every client that reaches it may read /metrics, for Prometheus; "
+                     "port {} (default: none)",
+                     muster::kMetricsPort))
+      .environment("MUSTER_METRICS")
+      .check([](const std::string& given) { return muster::wrong_metrics_address(given); });
   app.add_option("--images", &options.images, "folder of image recipes");
   app.add_option("--image-cache", &options.image_cache,
                  "folder through which several controllers share built images (default: none)")

@@ -9,7 +9,8 @@ lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debi
   mtools dosfstools fdisk gdisk e2fsprogs xfsprogs zstd xz-utils cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static openipmi ipmitool procps"
 archive="zstd python3 openssl binutils"  # scripts/release.sh, with build
 gpu="nvidia-cuda-toolkit nvidia-cuda-toolkit-gcc libnccl-dev"  # Debian 13, non-free
-test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck"
+test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck
+  prometheus"  # promtool
 # Only for tests/field/run.sh: the programs that decide there.
 field="systemd procps openssh-server sudo jq curl iproute2 dnsmasq-base ipxe prometheus iptables ufw chrony ipmitool openipmi fish tcsh zsh slurmctld slurmd slurm-client munge
   slurmdbd mariadb-server logrotate mmdebstrap python3-yaml"

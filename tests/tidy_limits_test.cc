@@ -171,7 +171,8 @@ size_t count_readers() {
 
 // A port of muster's own is a constant of base/ports.h.
 Complaints numbers_of_ports(const Source& source) {
-  static const std::regex number(R"re(\b(7443|7480|7490|7495|7540|7541|7560)\b|[pP]ort\b\W{1,4}(67|69)\b)re");
+  static const std::regex number(
+      R"re(\b(7443|7480|7481|7490|7495|7540|7541|7560)\b|[pP]ort\b\W{1,4}(67|69)\b)re");
   if (source.path == "base/ports.h") return {};
   return matches(source, number, ": the number of a port: take it from base/ports.h");
 }

@@ -1,7 +1,11 @@
-// The controller itself: version, backup, certificates; and secrets, which are stored but never returned.
+// The controller itself: version, metrics, backup, certificates; and secrets, which are stored but never
+// returned.
 #include "base/version.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
+#include "controller/link/event_log.h"
+#include "controller/metrics/exposition.h"
+#include "controller/metrics/service/metrics_service.h"
 #include "controller/power/service/power_service.h"
 #include "controller/store/migrate.h"
 #include "controller/trust/authority.h"
@@ -23,6 +27,10 @@ void get_version(const CallPtr& call) {
   call->ok({{"version", kProgramVersion},
             {"lab", call->services.options.lab},
             {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
+}
+
+void get_metrics(const CallPtr& call) {
+  call->text(200, call->services.metrics.text(), Exposition::kContentType);
 }
 
 // The path is on the controller host, written by musterd as root: only for clients of the Unix socket.

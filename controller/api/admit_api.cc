@@ -10,6 +10,7 @@
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"
+#include "controller/boot/service/ram_decision.h"
 #include "controller/bringup/bringup.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/node_changes.h"

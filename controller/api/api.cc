@@ -5,6 +5,7 @@
 #include "controller/api/trust.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/link/event_log.h"
+#include "controller/metrics/service/metrics_service.h"
 #include "controller/ports/store.h"
 #include "controller/trust/authority.h"
 #include "sys/log.h"
@@ -53,6 +54,8 @@ Result<std::string> check_agent(const Services& services, const HttpRequest& req
   if (row.ok() && row->revoked && ours)
     services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
   TRY_(check_certificate(request, row));
+  if (mac_of_unknown(row->node).empty())
+    services.metrics.saw_certificate(row->node, row->issued + Authority::kAgentDays * kDay);
   return request.peer;
 }
 

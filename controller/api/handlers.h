@@ -62,6 +62,7 @@ void power_network_once(const CallPtr&);
 void power_done(const CallPtr&);
 void power_describe(const CallPtr&);
 void get_version(const CallPtr&);
+void get_metrics(const CallPtr&);
 void make_backup(const CallPtr&);
 void revoke_certificate(const CallPtr&);
 void list_secrets(const CallPtr&);

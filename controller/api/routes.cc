@@ -98,6 +98,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/power/{node}/describe", Role::operators, power_describe,
      "what the power driver found out about the machine"},
     {"GET", "/v1/version", Role::operators, get_version, ""},
+    {"GET", "/metrics", Role::operators, get_metrics,
+     "what Prometheus scrapes (docs/metrics.md); `--metrics` serves it without a token, too"},
     {"POST", "/v1/backup", Role::operators, make_backup, "{path}: writes a consistent copy of the database"},
     {"POST", "/v1/certificates/{serial}/revoke", Role::operators, revoke_certificate,
      "revokes the certificate"},

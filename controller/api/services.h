@@ -21,6 +21,7 @@ class EventLog;
 class Executor;
 class ImageService;
 class LinkHub;
+class MetricsService;
 class PowerService;
 class RealReactor;
 class RolloutService;
@@ -46,6 +47,7 @@ struct Services {
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines
   const StorageReports& storage;
+  MetricsService& metrics;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
 };

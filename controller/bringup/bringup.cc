@@ -158,6 +158,7 @@ Result<PlanningSnapshot> Bringup::cluster_inputs(SpecPtr revision) {
   in.own = parts_.own;
   TRY_(add_gpu_results(out));
   in.controller_address = parts_.options.listen.empty() ? controller_address(spec) : parts_.options.listen;
+  in.metrics_address = parts_.options.metrics;
   in.own.addresses.insert({in.controller_address, controller_address(spec)});
   return out;
 }

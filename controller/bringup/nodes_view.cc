@@ -94,6 +94,24 @@ bool NodesView::contains(const NodeName& node) const {
   return parts_.store.node(node).ok();
 }
 
+// An adopted node has no image, but it has an agent.
+std::optional<TimeMs> NodesView::silent_since(const NodeRow& row) const {
+  if (row.image_digest.empty() && row.mode != wire::to_string(wire::Mode::adopted)) return std::nullopt;
+  return parts_.executor.silent_since(row.name);
+}
+
+std::map<std::string, std::string> NodesView::problems() const {
+  std::map<std::string, std::string> problems = parts_.problems;
+  if (const auto current = parts_.spec.get(); current.ok() && !parts_.lab) {
+    const Spec& spec = (*current)->spec;
+    if (const auto fine = refuse_lab_only(spec, (*current)->revision, spec.acceptance_profile); !fine.ok())
+      problems["spec"] = fine.error().message;
+  }
+  if (const std::string why = parts_.executor.unwritten(); !why.empty())
+    problems["store"] = "the store cannot be written; writing is retried every second: " + why;
+  return problems;
+}
+
 Json NodesView::node(const NodeName& name) const {
   const NodeRow row = parts_.executor.node_row(name);
   Json j = {{"name", name},
@@ -112,8 +130,7 @@ Json NodesView::node(const NodeName& name) const {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  if (const TimeMs silent = parts_.executor.silent_since(name); silent > 0 && has_agent(row))
-    j["silent_since"] = silent;
+  if (const TimeMs silent = silent_since(row).value_or(0); silent > 0) j["silent_since"] = silent;
   if (parts_.storage.scheduler(name).busy) j["busy"] = true;
   const auto spec = parts_.spec.get();
   const NodeSpec* declared = spec.ok() ? (*spec)->spec.node(name) : nullptr;
@@ -147,20 +164,15 @@ Json NodesView::status() const {
   const Executor& executor = parts_.executor;
   Json status = {{"version", kProgramVersion},   {"lab", parts_.lab},
                  {"time", parts_.reactor.now()}, {"run", run()},
-                 {"nodes", Json::array()},       {"problems", parts_.problems}};
+                 {"nodes", Json::array()},       {"problems", problems()}};
   if (const auto current = parts_.spec.get(); current.ok()) {
     const Spec& spec = (*current)->spec;
-    const int64_t revision = (*current)->revision;
     status["cluster"] = spec.cluster;
-    status["spec_revision"] = revision;
+    status["spec_revision"] = (*current)->revision;
     status["simulated"] = is_simulated(spec, spec.acceptance_profile);
-    if (const auto fine = refuse_lab_only(spec, revision, spec.acceptance_profile); !fine.ok() && !parts_.lab)
-      status["problems"]["spec"] = fine.error().message;
     status["storage"] = parts_.storage.status(
         spec, [&](const std::string& node) { return executor.silent_since(NodeName(node)) > 0; });
   }
-  if (const std::string why = executor.unwritten(); !why.empty())
-    status["problems"]["store"] = "the store cannot be written; writing is retried every second: " + why;
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;

@@ -113,6 +113,8 @@ class Executor : private Others {
   // {"run","kind","state","started",
   //  "nodes":[{node,state,phase,title,action,attempt,index,of,percent,rate,unit,eta_ms,reason}]}
   Json progress() const;
+  // The nodes of the active run that are at an action, in the order of the plan.
+  std::vector<AtWork> at_work() const;
 
   // Returns the newest row of a node, including writes that are pending; a default row for an unknown node.
   NodeRow node_row(const NodeName& node) const { return book_.row(node); }

@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "controller/executor/executor.h"
 
@@ -111,6 +114,22 @@ Json Executor::progress() const {
               {"plan", run_.plan_digest},
               {"nodes", Json::array()}};
   for (const Node* node : order_) out["nodes"].push_back(shown(*node));
+  return out;
+}
+
+std::vector<AtWork> Executor::at_work() const {
+  std::vector<AtWork> out;
+  if (!active()) return out;
+  std::map<ActionKind, std::optional<DurationMs>> usual;  // a median takes a copy of all times
+  for (const Node* node : order_) {
+    const NodeRun& run = node->run;
+    const Standing now = standing_of(run);
+    if (now.over || now.pending || !run.acts()) continue;
+    const ActionKind kind = run.action().kind;
+    const auto [known, fresh] = usual.try_emplace(kind);
+    if (fresh) known->second = took_.median(kind);
+    out.push_back({run.name, kind, reactor_.steady() - run.latest.started, known->second, now.by_hand});
+  }
   return out;
 }
 

@@ -117,10 +117,4 @@ void Discovery::take(const NodeName& name, const wire::Event& finished) {
   if (hooks_.seen) hooks_.seen(name, *read);
 }
 
-std::string discovery_image(const Spec& spec) {
-  for (const auto& node : spec.nodes)
-    if (!node.image.empty()) return node.image;
-  return "";
-}
-
 }  // namespace muster

@@ -17,7 +17,6 @@
 #include "controller/boot/service/boot_service.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
-#include "controller/spec/spec.h"
 #include "sys/reactor.h"
 
 namespace muster {
@@ -64,8 +63,5 @@ class Discovery {
   Reactor::TimerId timer_ = 0;
   std::map<std::string, Requested> requests_;  // since it was switched on
 };
-
-// Returns the image whose RAM system undeclared machines boot: that of the first node with one; "": none.
-std::string discovery_image(const Spec& spec);
 
 }  // namespace muster

@@ -36,11 +36,7 @@ Result<NodeState> node_state_from_string(std::string_view word) {
   if (const auto state = value_of(kNodeWords, word)) return *state;
   return fail(Code::invalid, "unknown node state '" + std::string(word) + "'");
 }
-std::vector<std::string> node_state_words() {
-  std::vector<std::string> words;
-  for (const auto& [state, word] : kNodeWords) words.emplace_back(word);
-  return words;
-}
+std::array<NodeState, 9> node_states() { return values_of(kNodeWords); }
 std::string_view to_string(RunState state) { return word_of(kRunWords, state); }
 Result<RunState> run_state_from_string(std::string_view word) {
   if (const auto state = value_of(kRunWords, word)) return *state;
@@ -50,5 +46,6 @@ std::string_view to_string(NodeRunState state) { return word_of(kNodeRunWords, s
 std::optional<NodeRunState> node_run_state_from_string(std::string_view word) {
   return value_of(kNodeRunWords, word);
 }
+std::array<RunState, 5> run_states() { return values_of(kRunWords); }
 
 }  // namespace muster

@@ -2,8 +2,8 @@
 // plain value types.
 #pragma once
 
+#include <array>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +25,7 @@ enum class NodeState {
 std::string_view to_string(NodeState state);
 // Code::invalid for an unknown word: the state of a later version has no equivalent in this one.
 Result<NodeState> node_state_from_string(std::string_view word);
-std::vector<std::string> node_state_words();
+std::array<NodeState, 9> node_states();  // all of them
 
 enum class RunState {
   running,
@@ -37,6 +37,7 @@ enum class RunState {
 std::string_view to_string(RunState state);
 // Code::invalid for an unknown word.
 Result<RunState> run_state_from_string(std::string_view word);
+std::array<RunState, 5> run_states();
 
 // Of a node in a run.
 enum class NodeRunState {

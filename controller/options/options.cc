@@ -1,5 +1,7 @@
 #include "controller/options/options.h"
 
+#include <arpa/inet.h>
+
 #include <filesystem>
 
 namespace muster {
@@ -38,6 +40,14 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
     options.accept_binary =
         first_existing({own / "muster-accept", bin / "muster-accept", "/usr/lib/muster/muster-accept"});
   return options;
+}
+
+std::string wrong_metrics_address(const std::string& address) {
+  in6_addr binary = {};
+  if (address.empty() || ::inet_pton(AF_INET, address.c_str(), &binary) == 1 ||
+      ::inet_pton(AF_INET6, address.c_str(), &binary) == 1)
+    return "";
+  return "'" + address + "' is not a numeric address without a port, such as 127.0.0.1";
 }
 
 }  // namespace muster

@@ -12,6 +12,7 @@ struct DaemonOptions {
   std::string state = "/var/lib/muster";            // muster.db, pki/, images/, run/
   std::string socket = "/run/muster/musterd.sock";  // for operators on this machine
   std::string listen = {};         // on the provisioning network; empty: the spec's controller address
+  std::string metrics = {};        // where /metrics is served to Prometheus over plain HTTP; empty: nowhere
   std::string images = {};         // folder of image recipes
   std::string image_cache = {};    // built images shared with other controllers on this machine; empty: none
   std::string playbooks = {};      // folder of playbooks and acceptance profiles
@@ -19,6 +20,7 @@ struct DaemonOptions {
   std::string accept_binary = {};  // muster-accept, for images
   uint16_t tls_port = kTlsPort;
   uint16_t boot_port = kBootPort;
+  uint16_t metrics_port = kMetricsPort;
   std::string kernel_options =
       {};  // kernel arguments of every system that this controller boots or installs, before the spec's own
   std::string sys = "/sys";  // sysfs of this machine; a different folder in tests
@@ -31,5 +33,8 @@ struct DaemonOptions {
 
 // Fills empty fields from the installed share folder, else from the source tree in which `program` was built.
 DaemonOptions with_defaults(DaemonOptions options, const std::string& program);
+
+// What is wrong with the address of `--metrics`; "" if nothing is.
+std::string wrong_metrics_address(const std::string& address);
 
 }  // namespace muster

@@ -111,6 +111,7 @@ struct ContextInput {
   const std::set<std::string>& forced = kNobody;  // PlanRequest::force
   // The nodes that the plan takes out of service until they are accepted again.
   const std::set<std::string>& pausing = kNobody;
+  std::string metrics_address = {};  // PlannerInput::metrics_address
 
   static inline const std::set<std::string> kNobody = {};
 };

@@ -66,6 +66,18 @@ Json controller_rules(const ContextInput& in) {
            {"comment", "TFTP"}}};
 }
 
+// Where this node can scrape the controller's metrics: none or one "ADDRESS:PORT".
+Json metrics_of(const ContextInput& in) {
+  Json out = Json::array();
+  std::string host = in.metrics_address;
+  const bool own_machine = in.node.address == in.controller_address;
+  if (host.empty() || ((host.starts_with("127.") || host == "::1") && !own_machine)) return out;
+  if (host == "0.0.0.0" || host == "::") host = in.controller_address;
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  out.push_back(host + ":" + std::to_string(kMetricsPort));
+  return out;
+}
+
 Json closed_port_of(const ContextInput& in) {
   const auto port = closed_port(in.spec, in.node, in.controller_address);
   return port ? Json(*port) : Json();
@@ -98,7 +110,10 @@ NodeContext::NodeContext(const ContextInput& in) : in_(in) {
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
   values_ = {{"cluster", spec.cluster},
-             {"controller", {{"address", in.controller_address}, {"url", tls_url(in.controller_address)}}},
+             {"controller",
+              {{"address", in.controller_address},
+               {"url", tls_url(in.controller_address)},
+               {"metrics", metrics_of(in)}}},
              {"node",
               {{"name", in.node.name},
                {"address", in.node.address},

@@ -99,7 +99,8 @@ const Playbook* find_playbook(Planning& p, const std::string& name, bool complai
 }
 
 std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::string& phase, bool back) {
-  NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true});
+  NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true,
+                       ContextInput::kNobody, ContextInput::kNobody, p.in.metrics_address});
   std::vector<PlannedStep> steps;
   auto names = p.playbooks_of(d);
   if (back) std::reverse(names.begin(), names.end());
@@ -114,7 +115,7 @@ std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::
 void render(Planning& p, Draft& d, const Digest& image_digest) {
   const std::string prefix = "acceptance/" + p.profile();
   NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true,
-                       p.in.request.force, p.pausing});
+                       p.in.request.force, p.pausing, p.in.metrics_address});
   for (const bool real : {true, false}) {
     if (!real) context.forget_content();
     Draft scratch;

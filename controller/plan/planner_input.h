@@ -87,10 +87,11 @@ struct PlannerInput {
   std::map<std::string, NodeObservation> nodes;
   PlanRequest request;
   std::map<std::string, std::string> public_values;
-  std::string authority = {};      // fingerprint of the controller's CA, which identifies its disks
-  std::string follows = {};        // Plan::follows
-  std::string controller_address;  // on the provisioning network; empty: from the spec
-  OwnMachine own = {};             // the machine that the controller runs on
+  std::string authority = {};        // fingerprint of the controller's CA, which identifies its disks
+  std::string follows = {};          // Plan::follows
+  std::string controller_address;    // on the provisioning network; empty: from the spec
+  std::string metrics_address = {};  // on which the controller serves /metrics; empty: on none
+  OwnMachine own = {};               // the machine that the controller runs on
   // Programs that every installed system gets in addition to its image, by digest (wire::SlotJob). Hosts
   // without an image get them with the orders that need them.
   std::vector<wire::SlotProgram> programs = {};

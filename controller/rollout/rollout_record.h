@@ -4,9 +4,11 @@
 // I/O.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/record.h"
@@ -123,6 +125,8 @@ bool has_tag(const std::string& approved_by, const std::string& tag);
 
 // "approved", "canary", "batches", "paused", "stopped" or "done".
 std::string state_of(const Record& record);
+inline constexpr std::array<std::string_view, 6> kRecordStates = {"approved", "canary",  "batches",
+                                                                  "paused",   "stopped", "done"};
 // Returns why nothing more can start under the record's approval; "" if the rollout can be started.
 std::string spent(const Record& record);
 

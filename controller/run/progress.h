@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/json.h"
@@ -26,6 +27,15 @@ class Spans {
 
  private:
   std::map<ActionKind, std::vector<DurationMs>> took_;
+};
+
+// A node at an action of a run that has begun there.
+struct AtWork {
+  NodeName node;
+  ActionKind kind = ActionKind::steps;
+  DurationMs age = 0;                    // since its latest attempt began
+  std::optional<DurationMs> usual = {};  // Spans::median()
+  bool by_hand = false;                  // it waits for a person to act
 };
 
 // Tally: counts of the nodes of a run that failed or are finished, updated with each change of a node; and

@@ -1,6 +1,7 @@
 #include "controller/image/service/image_service.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -84,8 +85,12 @@ std::string ImageService::built_from(const std::string& image) const {
   return inputs.is_null() ? "" : sha256(dump_json(inputs));
 }
 
+// A finished folder is never changed. An earlier version noted no time.
 TimeMs ImageService::built_at(const std::string& image) const {
-  return integer_at(record_of(image), kBuiltAt);
+  if (const TimeMs noted = integer_at(record_of(image), kBuiltAt); noted > 0) return noted;
+  struct stat status = {};
+  if (::stat((folder(image) + "/manifest.json").c_str(), &status) != 0) return 0;
+  return static_cast<TimeMs>(status.st_mtim.tv_sec) * kSecond;
 }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
@@ -188,6 +193,7 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
                          const Order& order, Progress progress, Built done) {
   const auto request = request_of(spec, playbooks, order);
   if (request.ok()) return start({*request, order.used}, std::move(progress), std::move(done));
+  failed_builds_.insert(order.name);
   reactor_.post([done, error = request.error()] { done(error); });
 }
 
@@ -201,6 +207,10 @@ void ImageService::start(const Job& job, Progress progress, Built done) {
   const auto finished = [this, name, done](Result<Image> image) {
     const auto waiting = std::move(building_[name]);
     building_.erase(name);
+    if (image.ok())
+      failed_builds_.erase(name);
+    else
+      failed_builds_.insert(name);
     done(std::move(image));
     for (const auto& next : waiting) next();
   };

@@ -73,8 +73,10 @@ class ImageService {
   bool has(const std::string& image) const;
   // Digest of what the current image was built from (recipe, kernel variant, all baked in); "" if unknown.
   std::string built_from(const std::string& image) const;
-  // When that was, here or where it was exported; 0: unknown.
+  // When the current image was built, here or where it was exported; 0: there is none.
   TimeMs built_at(const std::string& image) const;
+  // True if it failed in this process and was not built since.
+  bool last_build_failed(const std::string& image) const { return failed_builds_.count(image) > 0; }
   // Returns the folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
@@ -107,6 +109,7 @@ class ImageService {
   mutable std::map<std::string, Brought> brought_;  // by digest
   std::map<std::string, std::vector<std::function<void()>>>
       building_;                                        // name -> callers waiting for the end of that build
+  std::set<std::string> failed_builds_;                 // names
   std::map<std::string, std::vector<Packed>> packing_;  // by folder: callers since packing began
 };
 

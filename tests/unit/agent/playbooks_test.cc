@@ -107,6 +107,7 @@ Json context() {
                 {"nvidia_cuda_major", "13"},
                 {"nvidia_nccl", "2.28.3-1+cuda13.0"},
                 {"nvidia_dcgm", "1:4.4.1-1"}}}};
+  out["controller"]["metrics"] = {"10.20.0.1:7481"};
   out["storage_shared"][0].update({{"address", "10.20.0.11"}, {"network", "10.20.0.0/24"}});
   out["storage_moosefs"] = out["storage_shared"];
   out["storage_nfs"] = {{{"name", "home"},

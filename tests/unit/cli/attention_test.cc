@@ -37,7 +37,8 @@ TEST_CASE("without the option nothing that is shown is a failure", "[cli]") {
 }
 
 TEST_CASE("the state of each node is a success, 3 or 5, and each can be failed on", "[cli]") {
-  for (const std::string& word : node_state_words()) {
+  for (const NodeState state : node_states()) {
+    const std::string word(to_string(state));
     CAPTURE(word);
     const int expected = word == "quarantined" ? kPartial : word == "degraded" ? kDegraded : kAccepted;
     CHECK(of_nodes(Json::array({node(word)})) == expected);

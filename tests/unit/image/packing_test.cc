@@ -1,4 +1,7 @@
 // RAM systems that several requests need at once: none is written twice at a time.
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <deque>
 #include <utility>
 
@@ -85,7 +88,7 @@ TEST_CASE("RAM systems: those of several images are packed one after the other, 
   CHECK(b.failed == 2);
 }
 
-TEST_CASE("images: when an image was built is known from its record alone", "[image]") {
+TEST_CASE("images: when an image was built is in its record", "[image]") {
   Bench b;
   TempDir state;
   b.options.state = state.path("");
@@ -114,4 +117,26 @@ TEST_CASE("images: the Slurm of an image that comes later is found then", "[imag
   CHECK(b.images.slurm_of(digest) == "24.11.5-4");
   CHECK(b.images.gpu_driver_of(digest) == "nvidia-dkms-570-server");
   CHECK(b.images.gpu_driver_of("").empty());
+}
+
+TEST_CASE("images: one whose order is refused, or whose build fails, has failed until it is built",
+          "[image]") {
+  Bench b;
+  CHECK_FALSE(b.images.last_build_failed("cpu"));
+  b.images.build(
+      nullptr, {}, {.name = "cpu"}, [](const std::string&, double) {},
+      [](Result<ImageService::Image> built) { CHECK_FALSE(built.ok()); });
+  CHECK(b.images.last_build_failed("cpu"));
+  CHECK_FALSE(b.images.last_build_failed("gpu"));
+}
+
+TEST_CASE("images: one without a time in its record is as old as its manifest", "[image]") {
+  const TempDir dir;
+  Bench b;
+  b.options.state = dir.path("");
+  CHECK(b.images.built_at("cpu") == 0);
+  dir.write("images/cpu/current/manifest.json", "{}");
+  const timespec times[] = {{1'000, 0}, {1'700'000'000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, dir.path("images/cpu/current/manifest.json").c_str(), times, 0) == 0);
+  CHECK(b.images.built_at("cpu") == 1'700'000'000'000);
 }

@@ -11,9 +11,8 @@ namespace muster {
 namespace {
 
 std::vector<NodeState> all_states() {
-  std::vector<NodeState> out;
-  for (const std::string& word : node_state_words()) out.push_back(node_state_from_string(word).value());
-  return out;
+  const auto all = node_states();
+  return {all.begin(), all.end()};
 }
 
 const std::vector<std::optional<NodeRunState>>& all_in_run() {

@@ -166,6 +166,29 @@ TEST_CASE("Prometheus scrapes the nodes that have the monitoring, MPI's hosts ar
           "gpu01 slots=1\ngpu02 slots=1\ngpu03 slots=1\nlogin01 slots=1\n");
 }
 
+TEST_CASE("Prometheus scrapes the controller where it can reach its metrics", "[plan][roles]") {
+  const auto target = [](const std::string& metrics, const std::string& controller = "10.20.0.250") {
+    PlannerInput in = shipped_input(spec_of({}));
+    in.controller_address = controller;
+    in.metrics_address = metrics;
+    const Plan plan = planned_of(in);
+    const std::string content = Steps(plan).content("monitoring/targets", "zhead01");
+    const size_t job = content.find("job_name: muster\n");
+    if (job == std::string::npos) return std::string();
+    const size_t begin = content.find('"', job) + 1;
+    return content.substr(begin, content.find('"', begin) - begin);
+  };
+  CHECK(target("") == "");
+  CHECK(target("10.20.0.250") == "10.20.0.250:7481");
+  CHECK(target("0.0.0.0") == "10.20.0.250:7481");
+  CHECK(target("fd00::1") == "[fd00::1]:7481");
+  // Loopback is of the controller host, which may be the leader itself.
+  CHECK(target("127.0.0.1") == "");
+  CHECK(target("::1") == "");
+  const std::string leader = shipped_input(spec_of({})).spec.node("zhead01")->address;
+  CHECK(target("127.0.0.1", leader) == "127.0.0.1:7481");
+}
+
 TEST_CASE("names and time are of all nodes; ssh and firewall are tested on the next that has them",
           "[plan][roles]") {
   const Plan plan = planned_of(shipped_input(spec_of({})));
