@@ -38,6 +38,7 @@ muster_folder(sys/http LINK base sys NEEDS ssl crypto Threads::Threads)
 # The controller.
 muster_folder(controller/locate NEEDS muster_base)
 muster_folder(controller/power/describe)
+muster_folder(controller/causes LINK base)
 muster_folder(controller/nodes LINK base)
 muster_folder(controller/options LINK base)
 muster_folder(controller/spec LINK base controller/power/describe NEEDS yaml-cpp)
