@@ -46,7 +46,7 @@ muster_folder(controller/boot LINK base sys)
 muster_folder(controller/engines LINK base controller/spec)
 muster_folder(controller/image LINK base controller/spec sys NEEDS zstd)
 muster_folder(controller/ports LINK base controller/nodes controller/power/describe)
-muster_folder(controller/report LINK base controller/locate controller/spec)
+muster_folder(controller/report LINK base controller/causes controller/locate controller/spec)
 muster_folder(controller/ssh LINK base sys NEEDS ssh)
 muster_folder(controller/plan LINK base controller/engines controller/locate controller/nodes controller/power/describe controller/report
   controller/spec)

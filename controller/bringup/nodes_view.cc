@@ -103,6 +103,8 @@ Json NodesView::node(const NodeName& name) const {
   j["declared"] = true;
   j["role"] = declared->role;
   j["image"] = declared->image;
+  if (!declared->rack.empty()) j["rack"] = declared->rack;
+  if (!declared->network_switch.empty()) j["switch"] = declared->network_switch;
   j["address"] = declared->address;
   j["mac"] = declared->mac;
   j["bmc"] = declared->power.address;

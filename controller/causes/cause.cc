@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "base/name_ranges.h"
 #include "controller/causes/cause_text.h"
 #include "controller/causes/explain.h"
 #include "controller/causes/normal_reason.h"
@@ -55,7 +56,7 @@ void add_property(Nodes& nodes, const std::map<NodeName, NodePlace>& places, con
   }
 }
 
-Nodes nodes_of(const std::vector<Problem>& problems, const std::map<NodeName, NodePlace>& places) {
+Nodes numbered(const std::vector<Problem>& problems, const std::map<NodeName, NodePlace>& places) {
   Nodes out;
   for (const auto& [node, place] : places) out.at.emplace(node, 0);
   for (const Problem& problem : problems)
@@ -291,7 +292,7 @@ std::vector<Cause> find_causes(const std::vector<Problem>& problems,
                                const std::vector<Cause>& before) {
   std::map<CauseKind, Problems> by_kind;
   for (const Problem& problem : problems) by_kind[problem.kind].push_back(&problem);
-  const Nodes nodes = nodes_of(problems, places);
+  const Nodes nodes = numbered(problems, places);
   std::vector<Cause> out;
   for (const auto& [kind, of_kind] : by_kind) {
     auto found = OfKind(kind, of_kind, nodes, before).find();
@@ -307,10 +308,19 @@ std::vector<Cause> find_causes(const std::vector<Problem>& problems,
 
 std::string cause_kind_word(CauseKind kind) { return std::string(word_of(kCauseKinds, kind)); }
 
+std::string image_value(const std::string& name, const std::string& digest) {
+  const std::string build = digest.substr(digest.find(':') + 1, kIdDigits);
+  return name + (name.empty() || build.empty() ? "" : " ") + build;
+}
+
 Json causes_json(const std::vector<Cause>& causes) {
   Json out = Json::array();
   for (const Cause& cause : causes) out.push_back(record_json(cause));
   return out;
+}
+
+std::string nodes_of(const Cause& cause) {
+  return names_in_ranges(std::vector<std::string>(cause.nodes.begin(), cause.nodes.end()));
 }
 
 const Cause* cause_of(const std::vector<Cause>& causes, const NodeName& node) {

@@ -87,8 +87,13 @@ std::vector<Cause> find_causes(const std::vector<Problem>& problems,
                                const std::vector<Cause>& before = {});
 
 std::string cause_kind_word(CauseKind kind);
+// An image as a value of NodePlace: its name and the first digits of its build, "node 3f2a91c04b7d". Either
+// may be "".
+std::string image_value(const std::string& name, const std::string& digest);
 // {id, kind, what, detail, next, nodes, common, common_value, since} each, as --json and reports have them.
 Json causes_json(const std::vector<Cause>& causes);
+// "gpu[01-31]", as commands take it.
+std::string nodes_of(const Cause& cause);
 // The cause that has this node among its nodes, the most general one; null: none.
 const Cause* cause_of(const std::vector<Cause>& causes, const NodeName& node);
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/name_ranges.h"
-
 namespace muster {
 namespace {
 
@@ -52,14 +50,10 @@ std::string because(const Cause& cause) {
   return cause.common == "reason" ? " for the same reason" : "";
 }
 
-std::string names_of(const Cause& cause) {
-  return names_in_ranges(std::vector<std::string>(cause.nodes.begin(), cause.nodes.end()));
-}
-
 std::string next_of_nodes(const Cause& cause, const KindText& text) {
   if (cause.kind == CauseKind::node_failed) return "muster logs " + cause.nodes.front();
   if (cause.kind == CauseKind::node_degraded) return "muster report";
-  const std::string names = names_of(cause);
+  const std::string names = nodes_of(cause);
   if (cause.kind == CauseKind::node_silent && names.size() <= kLongestNames)
     return "muster power state " + names;
   return fmt::format("muster status --state {}", text.state);

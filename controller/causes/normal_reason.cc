@@ -1,7 +1,8 @@
 #include "controller/causes/normal_reason.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/scan.h"
 
 namespace muster {
 namespace {
@@ -9,10 +10,7 @@ namespace {
 constexpr const char* kVaries = "*";
 constexpr size_t kShortestDigest = 8;
 
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-bool is_of_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == ':' || c == '-' || c == '_';
-}
+bool is_of_word(char c) { return is_alphanumeric(c) || c == '.' || c == ':' || c == '-' || c == '_'; }
 bool ends_sentence(char c) { return c == '.' || c == ':' || c == '-'; }
 
 size_t numbers_in(const std::string& word) {
@@ -23,9 +21,8 @@ size_t numbers_in(const std::string& word) {
 
 // An address of any kind, a digest, a UUID, a time of day: hexadecimal digits and what separates them.
 bool is_address(const std::string& word) {
-  const bool hex = std::all_of(word.begin(), word.end(), [](char c) {
-    return std::isxdigit(static_cast<unsigned char>(c)) != 0 || c == '.' || c == ':' || c == '-';
-  });
+  const bool hex = std::all_of(word.begin(), word.end(),
+                               [](char c) { return is_hex(c) || c == '.' || c == ':' || c == '-'; });
   return hex && (word.find(':') != std::string::npos || word.size() >= kShortestDigest);
 }
 

@@ -146,6 +146,8 @@ class SpecReader {
                                       NumberForm form);
   static ValuePlace own_value(const ValuePlace& value, size_t index);
   void read_mac(const ValuePlace& mac, const InRange& name, std::string& out);
+  void read_label(const YamlNode& entry, const std::string& path, const InRange& name, const char* key,
+                  std::string& out);
   void check_nodes();
   static ValuePlace place_of(const NodeEntry& place, const char* key);
   static ValuePlace place_of_address(const NodeEntry& place);
