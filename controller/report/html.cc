@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
-#include "base/name_ranges.h"
 #include "controller/report/markup.h"
 #include "controller/report/report_causes.h"
 
@@ -204,8 +203,7 @@ std::string causes_card(const Report& report) {
     rows += fmt::format(
         "<tr><td><b>{}</b>{}</td><td data-l=\"Nodes\">{}</td><td data-l=\"Next\"><code>{}</code></td></tr>",
         escape(cause.what), cause.detail.empty() ? "" : "<br>" + escape(cause.detail),
-        escape(names_in_ranges(std::vector<std::string>(cause.nodes.begin(), cause.nodes.end()))),
-        escape(cause.next));
+        escape(nodes_of(cause)), escape(cause.next));
   if (rows.empty()) return "";
   return "<div class=\"card\"><h2>Causes</h2><table class=\"stack\"><thead><tr><th>What</th><th>Nodes</th>"
          "<th>Next</th></tr></thead><tbody>" +

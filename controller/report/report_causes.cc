@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "base/name_ranges.h"
-
 namespace muster {
 namespace {
 
@@ -37,7 +35,7 @@ NodePlace place_of(const NodeReport& node) {
 
 // What repeats the measurement, or the work, once the cause is gone.
 std::string again(const Report& report, const Cause& cause) {
-  const std::string names = names_in_ranges(std::vector<std::string>(cause.nodes.begin(), cause.nodes.end()));
+  const std::string names = nodes_of(cause);
   if (report.running) return "muster accept --hosts " + names;
   const bool measured = report.kind == "accept" || report.kind == kLook;
   const std::string verb = measured || cause.kind == CauseKind::node_degraded ? "muster accept" : "muster up";

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/name_ranges.h"
 #include "base/words.h"
 #include "controller/report/markup.h"
 #include "controller/report/report_causes.h"
@@ -53,6 +52,15 @@ std::string grouped(const NodeReport& node, Verdict verdict) {
   return out;
 }
 
+std::string cause_lines(const Report& report, const std::string& mark) {
+  std::string out;
+  for (const Cause& cause : causes_in(report))
+    out += fmt::format("  {}{}{}\n    {}\n    next: {}\n\n", plain(cause.what),
+                       cause.detail.empty() ? "" : ": " + plain(cause.detail), mark, plain(nodes_of(cause)),
+                       plain(cause.next));
+  return out;
+}
+
 }  // namespace
 
 std::string render_text(const Report& given, bool verbose) {
@@ -69,12 +77,7 @@ std::string render_text(const Report& given, bool verbose) {
   if (report.ended > report.started)
     out += fmt::format(", took {}", markup::duration(report.ended - report.started));
   out += "\n\n";
-  for (const Cause& cause : causes_in(report))
-    out +=
-        fmt::format("  {}{}{}\n    {}\n    next: {}\n\n", plain(cause.what),
-                    cause.detail.empty() ? "" : ": " + plain(cause.detail), mark,
-                    plain(names_in_ranges(std::vector<std::string>(cause.nodes.begin(), cause.nodes.end()))),
-                    plain(cause.next));
+  out += cause_lines(report, mark);
   size_t width = 4;
   for (const auto& node : report.nodes) width = std::max(width, node.name.size());
   for (const auto& node : report.nodes) {
