@@ -69,17 +69,18 @@ muster_folder(controller/link LINK base controller/boot/service controller/engin
   controller/spec sys)
 muster_folder(controller/power/provider LINK base controller/boot/service controller/current controller/plan controller/ports
   controller/power/sakura controller/power/service controller/ssh controller/trust sys)
-muster_folder(controller/bringup LINK base controller/current controller/executor controller/image/service controller/link controller/nodes
-  controller/options controller/plan controller/ports controller/report controller/run controller/spec controller/spec/reader
-  controller/trust host sys)
+muster_folder(controller/bringup LINK base controller/causes controller/current controller/executor controller/image/service
+  controller/link controller/nodes controller/options controller/plan controller/ports controller/report controller/rollout controller/run
+  controller/spec controller/spec/reader controller/trust host sys)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
   controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
   controller/trust sys)
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
-muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/current controller/executor
-  controller/image/service controller/link controller/nodes controller/options controller/plan controller/ports controller/power/provider
-  controller/power/service controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
+muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/causes controller/current
+  controller/executor controller/image/service controller/link controller/nodes controller/options controller/plan controller/ports
+  controller/power/provider controller/power/service controller/rollout/service controller/spec controller/spec/reader controller/store
+  controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
   controller/executor controller/image/service controller/link controller/nodes controller/options controller/ports controller/power
   controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store controller/trust

@@ -15,6 +15,7 @@ class ArchiveAnswers;
 class Authority;
 class BootService;
 class Bringup;
+class CurrentCauses;
 class CurrentSpec;
 class Discovery;
 class EventLog;
@@ -48,6 +49,7 @@ struct Services {
   const StorageReports& storage;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
+  CurrentCauses& causes;  // of all that is wrong now
 };
 
 }  // namespace muster

@@ -92,10 +92,7 @@ Json NodesView::node(const NodeName& name) const {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  // A node that was never installed has no agent. An adopted one has no image, but it has an agent.
-  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
-  if (const TimeMs silent = parts_.executor.silent_since(name); silent > 0 && has_agent)
-    j["silent_since"] = silent;
+  if (const TimeMs silent = silent_since(row); silent > 0) j["silent_since"] = silent;
   const auto spec = parts_.spec.get();
   const NodeSpec* declared = spec.ok() ? (*spec)->spec.node(name) : nullptr;
   if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
@@ -116,6 +113,24 @@ Json NodesView::node(const NodeName& name) const {
   return j;
 }
 
+// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
+TimeMs NodesView::silent_since(const NodeRow& row) const {
+  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
+  return has_agent ? parts_.executor.silent_since(row.name) : 0;
+}
+
+std::map<std::string, std::string> NodesView::problems() const {
+  auto out = parts_.problems;
+  if (const auto current = parts_.spec.get(); current.ok() && !parts_.lab) {
+    const Spec& spec = (*current)->spec;
+    const auto fine = refuse_lab_only(spec, (*current)->revision, spec.acceptance_profile);
+    if (!fine.ok()) out["spec"] = fine.error().message;
+  }
+  if (const std::string why = parts_.executor.unwritten(); !why.empty())
+    out["store"] = "the store cannot be written; writing is retried every second: " + why;
+  return out;
+}
+
 Json NodesView::run() const {
   const auto row = parts_.store.run(0);
   if (!row.ok()) return nullptr;
@@ -130,20 +145,15 @@ Json NodesView::status() const {
   const Executor& executor = parts_.executor;
   Json status = {{"version", kProgramVersion},   {"lab", parts_.lab},
                  {"time", parts_.reactor.now()}, {"run", run()},
-                 {"nodes", Json::array()},       {"problems", parts_.problems}};
+                 {"nodes", Json::array()},       {"problems", problems()}};
   if (const auto current = parts_.spec.get(); current.ok()) {
     const Spec& spec = (*current)->spec;
-    const int64_t revision = (*current)->revision;
     status["cluster"] = spec.cluster;
-    status["spec_revision"] = revision;
+    status["spec_revision"] = (*current)->revision;
     status["simulated"] = is_simulated(spec, spec.acceptance_profile);
-    if (const auto fine = refuse_lab_only(spec, revision, spec.acceptance_profile); !fine.ok() && !parts_.lab)
-      status["problems"]["spec"] = fine.error().message;
     status["storage"] = parts_.storage.status(
         spec, [&](const std::string& node) { return executor.silent_since(NodeName(node)) > 0; });
   }
-  if (const std::string why = executor.unwritten(); !why.empty())
-    status["problems"]["store"] = "the store cannot be written; writing is retried every second: " + why;
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;

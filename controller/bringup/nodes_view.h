@@ -37,6 +37,10 @@ class NodesView {
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
+  // Since when the node has been silent; 0: it is not, or it was never installed and has no agent.
+  TimeMs silent_since(const NodeRow& row) const;
+  // What is wrong with the controller itself, its spec and its store: topic -> text.
+  std::map<std::string, std::string> problems() const;
   // Returns Executor::why() and, in `text`, the same as readable text.
   Json why(const NodeName& node) const;
 

@@ -34,7 +34,7 @@ NodePlace place_of(const NodeReport& node) {
 }
 
 // What repeats the measurement, or the work, once the cause is gone.
-std::string again(const Report& report, const Cause& cause) {
+std::string next_of_report(const Report& report, const Cause& cause) {
   const std::string names = nodes_of(cause);
   if (report.running) return "muster accept --hosts " + names;
   const bool measured = report.kind == "accept" || report.kind == kLook;
@@ -61,7 +61,7 @@ std::vector<Cause> causes_in(const Report& report) {
   }
   auto causes = find_causes(problems, places);
   std::erase_if(causes, [](const Cause& cause) { return cause.nodes.size() < 2; });
-  for (Cause& cause : causes) cause.next = again(report, cause);
+  for (Cause& cause : causes) cause.next = next_of_report(report, cause);
   return causes;
 }
 
