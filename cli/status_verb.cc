@@ -25,6 +25,7 @@ void show_status(Context& context, const Which& which) {
   const Json status = only(std::move(whole).value(), *filter);
   Look look;
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  look.fold = terminal && !which.all && filter->any();
   if (!which.all) look.nodes = shown_at_most(status.value("nodes", Json::array()).size(), *filter, terminal);
   show(context, status, [&] { fmt::print("{}{}", render_status(status, look), render_storage(status, {})); });
 }
@@ -100,9 +101,11 @@ void add_status(Verb& app, Context& context) {
   auto which = std::make_shared<Which>();
   Verb& verb = app.add_verb("status", "show each node's phase and progress once");
   which_nodes(verb, *which);
-  verb.add_flag("--all", &which->all,
-                "show every node; otherwise, with more than 40 nodes, a terminal shows only those that need "
-                "attention and counts the rest, unless --limit, --state or --role is given");
+  verb.add_flag(
+      "--all", &which->all,
+      "show every node; otherwise a terminal shows a cause in place of its nodes, and, with more than "
+      "40 nodes, only those that need attention, and counts the rest, unless --limit, --state or "
+      "--role is given");
   verb.footer(
       "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
       ".");

@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 // Longer lists of names do not fit on a command line that a person reads.
-constexpr size_t kLongestNames = 100;
+constexpr size_t kLongestNames = 60;
 
 struct KindText {
   CauseKind kind;

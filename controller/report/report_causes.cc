@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLongestNames = 100;
+constexpr size_t kLongestNames = 60;
 
 std::string located_part(const NodeReport& node) {
   for (const Check& check : node.checks)
