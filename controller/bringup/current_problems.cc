@@ -61,7 +61,7 @@ void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<P
   } else if (!row.paused) {
     // Nodes that failed are problems of their own.
     if (record.last_window && record.last_window->failed > 0) return;
-    problem.kind = CauseKind::night_bad;
+    problem.kind = CauseKind::window_bad;
     if (record.last_window) problem.since = record.last_window->ended;
   }
   out.push_back(std::move(problem));

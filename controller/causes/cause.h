@@ -25,7 +25,7 @@ enum class CauseKind {
   node_degraded,    // acceptance: works, but not as well as it should
   node_waits,       // a person has to do something (a manual task, a power button)
   rollout_stopped,  // canary failed, budget exceeded, paused by an operator's cancel
-  night_bad,        // the window's result is not "done" or "progress"
+  window_bad,       // the window's result is not "done" or "progress"
   image_build,      // an image could not be built
   controller,       // a problem of the controller itself (dhcp, a certificate's end, disk full)
   receiver,         // a receiver of notices does not take them
@@ -35,7 +35,7 @@ inline constexpr Words<CauseKind, 9> kCauseKinds = {{{CauseKind::node_silent, "n
                                                      {CauseKind::node_degraded, "node_degraded"},
                                                      {CauseKind::node_waits, "node_waits"},
                                                      {CauseKind::rollout_stopped, "rollout_stopped"},
-                                                     {CauseKind::night_bad, "night_bad"},
+                                                     {CauseKind::window_bad, "night_bad"},
                                                      {CauseKind::image_build, "image_build"},
                                                      {CauseKind::controller, "controller"},
                                                      {CauseKind::receiver, "receiver"}}};

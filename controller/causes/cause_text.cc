@@ -63,7 +63,7 @@ std::string next_of_cluster(CauseKind kind, const std::string& image) {
   switch (kind) {
     case CauseKind::rollout_stopped:
       return "muster rollout status";
-    case CauseKind::night_bad:
+    case CauseKind::window_bad:
       return "muster rollout report";
     case CauseKind::image_build:
       return image.empty() ? "muster image build" : "muster image build " + image;

@@ -131,7 +131,7 @@ TEST_CASE("problems: a rollout that stands still, and a night without result", "
     record.last_window->outcome = rollout::WindowOutcome::nothing;
     record.last_window->ended = 77;
     REQUIRE(current_problems(now).size() == 1);
-    CHECK(current_problems(now).front().kind == CauseKind::night_bad);
+    CHECK(current_problems(now).front().kind == CauseKind::window_bad);
     CHECK(current_problems(now).front().since == 77);
   }
   SECTION("nodes failed, which are problems of their own") {
