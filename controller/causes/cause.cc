@@ -248,7 +248,7 @@ void OfKind::take_reasons() {
   for (const Problem* problem : left_) {
     const std::string reason = reason_of(*problem);
     const bool unlike = is_of_nodes(kind_) && (reason.empty() || kind_ == CauseKind::node_silent);
-    groups[unlike ? Key{"node", problem->node, ""}
+    groups[unlike ? Key{"node", problem->node.str(), ""}
                   : Key{"reason", reason, is_of_nodes(kind_) ? problem->step : problem->image}]
         .push_back(problem);
   }
@@ -274,6 +274,8 @@ void add_merged(std::vector<Cause>& causes, const std::vector<Cause>& before) {
   for (const Cause& cause : before) {
     if (const auto same = now.find(cause.id); same != now.end()) {
       same->second->since = earlier(same->second->since, cause.since);
+      for (const std::string& id : cause.merged)
+        if (!now.count(id)) same->second->merged.push_back(id);
       continue;
     }
     for (const NodeName& node : cause.nodes) {
@@ -290,6 +292,7 @@ void add_merged(std::vector<Cause>& causes, const std::vector<Cause>& before) {
 std::vector<Cause> find_causes(const std::vector<Problem>& problems,
                                const std::map<NodeName, NodePlace>& places,
                                const std::vector<Cause>& before) {
+  if (problems.empty()) return {};
   std::map<CauseKind, Problems> by_kind;
   for (const Problem& problem : problems) by_kind[problem.kind].push_back(&problem);
   const Nodes nodes = numbered(problems, places);

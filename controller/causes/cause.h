@@ -72,8 +72,8 @@ struct Cause {
   // (half of all nodes; its value is ""). "" if nothing is: then it is one node, or none.
   std::string common, common_value;
   TimeMs since = 0;  // of the earliest problem; 0: unknown
-  // Ids of `before` that are not causes of their own any more and whose nodes are in this one: they go on as
-  // part of it, so they are not over.
+  // Ids of `before` that are not causes of their own any more and whose nodes came into this one: they go on
+  // as part of it, so they are not over. As long as this cause lasts.
   std::vector<std::string> merged = {};
 };
 MUSTER_RECORD(Cause, id, kind, what, detail, next, nodes, common, common_value, since, sparse(merged))

@@ -264,6 +264,8 @@ TEST_CASE("causes: what becomes part of a greater cause is merged, not over", "[
   CHECK(causes.back().merged.empty());
   for (const std::string& id : causes.front().merged)
     CHECK(std::any_of(before.begin(), before.end(), [&](const Cause& cause) { return cause.id == id; }));
+  // It stays so for those who look later.
+  CHECK(causes_of(behind_leaf3(), places, causes).front().merged.size() == 2);
   // Well again: neither merged nor a cause.
   CHECK(causes_of({silent(7)}, places, before).front().merged.empty());
 }
