@@ -54,9 +54,8 @@ std::string next_of_nodes(const Cause& cause, const KindText& text) {
   if (cause.kind == CauseKind::node_failed) return "muster logs " + cause.nodes.front();
   if (cause.kind == CauseKind::node_degraded) return "muster report";
   const std::string names = nodes_of(cause);
-  if (cause.kind == CauseKind::node_silent && names.size() <= kLongestNames)
-    return "muster power state " + names;
-  return fmt::format("muster status --state {}", text.state);
+  if (names.size() > kLongestNames) return fmt::format("muster status --state {}", text.state);
+  return (cause.kind == CauseKind::node_waits ? "muster power done " : "muster power state ") + names;
 }
 
 std::string next_of_cluster(CauseKind kind, const std::string& image) {
