@@ -146,20 +146,20 @@ void OfKind::add(const Problems& problems, const std::vector<std::string>& ident
   found_.push_back(std::move(cause));
 }
 
-// A part that is named by several nodes, since the measurements cannot tell whose it is. A node's own part
-// identifies its cause, too.
+// A part that is named by several nodes, since the measurements cannot tell whose it is.
 void OfKind::take_parts() {
-  std::map<std::string, Problems> by_part;
-  for (const Problem* problem : taken([](const Problem* p) { return !p->part.empty(); })) {
-    by_part[problem->part].push_back(problem);
-    if (const auto at = nodes_.at.find(problem->node); at != nodes_.at.end())
-      health_[at->second] = Health::left_out;
-  }
-  for (const auto& [part, problems] : by_part) {
+  std::map<std::string, std::set<NodeName>> nodes;
+  for (const Problem* problem : left_)
+    if (!problem->part.empty()) nodes[problem->part].insert(problem->node);
+  for (const auto& [part, of_part] : nodes) {
+    if (of_part.size() < 2) continue;
+    for (const NodeName& node : of_part)
+      if (const auto at = nodes_.at.find(node); at != nodes_.at.end()) health_[at->second] = Health::left_out;
     Cause cause;
     cause.common = "part";
     cause.common_value = on_one_line(part);
-    add(problems, {"part", part}, std::move(cause));
+    const std::string name = part;
+    add(taken([&](const Problem* p) { return p->part == name; }), {"part", name}, std::move(cause));
   }
 }
 

@@ -154,6 +154,7 @@ TEST_CASE("causes: a part that acceptance located between nodes is their cause",
   for (const int i : {5, 44, 90})
     problems.push_back({.kind = CauseKind::node_degraded, .node = node(i), .reason = "links/located: slow"});
   problems[0].part = problems[1].part = "link of gpu005, sending or link of gpu044, receiving";
+  problems[2].part = "link of gpu090, sending";  // its own
   const auto causes = causes_of(problems, cluster());
   REQUIRE(causes.size() == 2);
   CHECK(causes.front().common == "part");
