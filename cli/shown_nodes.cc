@@ -47,6 +47,19 @@ bool fits(const Json& node, const NodeFilter& filter) {
 
 constexpr const char* kBeside[] = {"silent", "returned", "by-hand", "waiting"};
 
+void keep_causes(Json& status) {
+  std::set<std::string> names;
+  for (const Json& node : list_at(status, "nodes")) names.insert(text_at(node, "name"));
+  Json kept = Json::array();
+  for (const Json& cause : list_at(status, "causes"))
+    for (const Json& node : list_at(cause, "nodes"))
+      if (node.is_string() && names.count(node.get<std::string>())) {
+        kept.push_back(cause);
+        break;
+      }
+  if (status.contains("causes")) status["causes"] = std::move(kept);
+}
+
 }  // namespace
 
 std::vector<std::string> words_of_node(const Json& node) {
@@ -117,7 +130,24 @@ Json only(Json status, const NodeFilter& filter) {
   for (Json& node : *nodes)
     if (fits(node, filter)) kept.push_back(std::move(node));
   *nodes = std::move(kept);
+  if (!filter.any()) keep_causes(status);
   return status;
+}
+
+std::vector<const Json*> shown_causes(const Json& status) {
+  std::vector<const Json*> out;
+  for (const Json& cause : list_at(status, "causes"))
+    if (list_at(cause, "nodes").size() > 1) out.push_back(&cause);
+  return out;
+}
+
+std::set<std::string> folded_nodes(const Json& status) {
+  std::set<std::string> out;
+  for (const Json* cause : shown_causes(status))
+    if (list_at(*cause, "nodes").size() >= kFoldedFrom)
+      for (const Json& node : list_at(*cause, "nodes"))
+        if (node.is_string()) out.insert(node.get<std::string>());
+  return out;
 }
 
 Urgency urgency_of(const Json& node) {
@@ -133,9 +163,10 @@ Urgency urgency_of(const Json& node) {
   return Urgency::calm;
 }
 
-ShownNodes shown_nodes(const Json& nodes, size_t most) {
+ShownNodes shown_nodes(const Json& nodes, size_t most, const std::set<std::string>& folded) {
   ShownNodes out;
-  for (const Json& node : nodes) out.nodes.push_back(&node);
+  for (const Json& node : nodes)
+    if (!folded.count(text_at(node, "name"))) out.nodes.push_back(&node);
   if (most == 0 || out.nodes.size() <= most) return out;
   std::stable_sort(out.nodes.begin(), out.nodes.end(),
                    [](const Json* a, const Json* b) { return urgency_of(*a) < urgency_of(*b); });

@@ -2,6 +2,7 @@
 // attention first, and the number in each state. Input is the JSON of /v1/status. Pure functions, no I/O.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,20 +32,29 @@ struct NodeFilter {
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states, const std::string& roles);
 // Checks that the filter's names and roles exist in this status; else invalid. States are not checked.
 Status names_nodes(const NodeFilter& filter, const Json& status);
+// A cause of so many nodes is shown in their place (folded_nodes()).
+constexpr size_t kFoldedFrom = 3;
 // How many of `nodes` `muster status` shows; 0: all, also if nodes are named or there is no terminal.
 size_t shown_at_most(size_t nodes, const NodeFilter& filter, bool terminal);
+// The status with the filter's nodes, and with the causes that concern one of them; all if any() node fits.
 Json only(Json status, const NodeFilter& filter);
 
 // How urgently a node needs attention: the first of these that applies.
 enum class Urgency { quarantined, returned, silent, by_hand, waits_at_work, degraded, at_work, calm };
 Urgency urgency_of(const Json& node);
 
+// The causes of several nodes, most nodes first: a single node's cause is its row.
+std::vector<const Json*> shown_causes(const Json& status);
+// The names of nodes that a cause of at least kFoldedFrom nodes stands for.
+std::set<std::string> folded_nodes(const Json& status);
+
 struct ShownNodes {
   std::vector<const Json*> nodes;  // pointers into the given list, which must outlive this
   size_t left_out = 0;
 };
 // The most urgent, otherwise in their order; all of them, in their order, if no more than `most` or it is 0.
-ShownNodes shown_nodes(const Json& nodes, size_t most);
+// Without those that are `folded`.
+ShownNodes shown_nodes(const Json& nodes, size_t most, const std::set<std::string>& folded = {});
 
 // "1000 nodes: 980 accepted, 3 quarantined, 17 installing; 2 silent"
 std::string node_counts(const Json& nodes);

@@ -29,6 +29,7 @@ void show_status(Context& context, const Which& which) {
   Look look;
   look.width = terminal_width();
   const bool terminal = look.width > 0;
+  look.fold = terminal && !which.all && filter->any();
   if (!which.all) look.nodes = shown_at_most(status.value("nodes", Json::array()).size(), *filter, terminal);
   show(context, status,
        [&] { fmt::print("{}{}", render_status(status, look), render_storage(status, look)); });
@@ -60,9 +61,11 @@ void add_status(Verb& app, Context& context) {
   auto which = std::make_shared<Which>();
   Verb& verb = app.add_verb("status", "show each node's phase and progress once");
   which_nodes(verb, *which);
-  verb.add_flag("--all", &which->all,
-                "show every node; otherwise, with more than 40 nodes, a terminal shows only those that need "
-                "attention and counts the rest, unless --limit, --state or --role is given");
+  verb.add_flag(
+      "--all", &which->all,
+      "show every node; otherwise a terminal shows a cause in place of its nodes, and, with more than "
+      "40 nodes, only those that need attention, and counts the rest, unless --limit, --state or "
+      "--role is given");
   add_fail_on(verb, Shown::status, which->fail_on);
   verb.footer(
       "With --exit-code or --fail-on: 1 the controller has a problem, 3 nodes or the rollout, 5 degraded "

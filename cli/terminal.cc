@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "base/json_at.h"
+#include "base/name_ranges.h"
 #include "cli/shown_nodes.h"
 
 namespace muster::cli {
@@ -93,6 +95,21 @@ std::string header_line(const Json& status) {
   return line;
 }
 
+std::string cause_lines(const Json& status, const Look& look) {
+  std::string out;
+  for (const Json* cause : shown_causes(status)) {
+    std::vector<std::string> names;
+    for (const Json& node : list_at(*cause, "nodes"))
+      if (node.is_string()) names.push_back(clean(node.get<std::string>()));
+    const std::string detail = clean_at(*cause, "detail");
+    const std::string what = fmt::format("! {} ({}){}", clean_at(*cause, "what"), names_in_ranges(names),
+                                         detail.empty() ? "" : ": " + detail);
+    for (const std::string& line : {what, "    " + clean_at(*cause, "next")})
+      out += cut(line, look) + "\n";
+  }
+  return out;
+}
+
 int quarter(const Json& node) {
   const double fraction = number_at(node, "fraction", -1);
   return fraction < 0 ? -1 : static_cast<int>(fraction * 4) * 25;
@@ -145,21 +162,25 @@ std::string human_rate(double per_second, const std::string& unit) {
   return fmt::format("{:.1f} {}/s", per_second, unit);
 }
 
-size_t nodes_that_fit(const Json& status, int height) {
-  // Lines other than nodes: the header, the problems, the table's header, and the cursor's line.
-  const size_t other =
-      (header_line(status).empty() ? 0 : 1) + status.value("problems", Json::object()).size() + 2;
-  const size_t lines = height > 0 ? static_cast<size_t>(height) : 0;
-  const size_t nodes = list_at(status, "nodes").size();
-  if (lines == 0 || nodes + other <= lines) return 0;
+size_t nodes_that_fit(const Json& status, int height, bool fold) {
+  const std::set<std::string> folded = fold ? folded_nodes(status) : std::set<std::string>();
   const size_t counts = 2;
-  return lines > other + counts ? lines - other - counts : 1;
+  // Lines other than nodes: the header, the problems, the causes, the table's header, and the cursor's line.
+  const size_t other = (header_line(status).empty() ? 0 : 1) +
+                       status.value("problems", Json::object()).size() + 2 * shown_causes(status).size() + 2 +
+                       (folded.empty() ? 0 : counts);
+  const size_t lines = height > 0 ? static_cast<size_t>(height) : 0;
+  const size_t nodes = shown_nodes(list_at(status, "nodes"), 0, folded).nodes.size();
+  if (lines == 0 || nodes + other <= lines) return 0;
+  const size_t besides = folded.empty() ? other + counts : other;
+  return lines > besides ? lines - besides : 1;
 }
 
 std::string render_status(const Json& status, const Look& look) {
   std::vector<Row> rows = {{"NODE", "STATE", "PHASE", "PROGRESS", "RATE", "ETA", ""}};
   const TimeMs now = static_cast<TimeMs>(number_at(status, "time", 0));
-  const ShownNodes shown = shown_nodes(list_at(status, "nodes"), look.nodes);
+  const std::set<std::string> folded = look.fold ? folded_nodes(status) : std::set<std::string>();
+  const ShownNodes shown = shown_nodes(list_at(status, "nodes"), look.nodes, folded);
   for (const Json* node : shown.nodes) rows.push_back(row_of(*node, look, now));
   size_t w[6] = {};
   for (const Row& r : rows) {
@@ -173,7 +194,9 @@ std::string render_status(const Json& status, const Look& look) {
     if (text.is_string()) out += cut("! " + topic + ": " + clean(text.get<std::string>()), look) + "\n";
   if (shown.nodes.empty() && !status.contains("spec_revision"))
     return out + cut("no spec yet: `muster up SPEC`", look) + "\n";
-  if (shown.left_out > 0) out += cut(node_counts(list_at(status, "nodes")), look) + "\n";
+  out += cause_lines(status, look);
+  const size_t left_out = shown.left_out + folded.size();
+  if (left_out > 0) out += cut(node_counts(list_at(status, "nodes")), look) + "\n";
   for (const Row& r : rows) {
     std::string line = padded(r.node, w[0]) + "  " + padded(r.state, w[1]) + "  " + padded(r.phase, w[2]) +
                        "  " + padded(r.progress, w[3]) + "  " + padded(r.rate, w[4]) + "  " +
@@ -183,8 +206,7 @@ std::string render_status(const Json& status, const Look& look) {
     const std::string colour = look.colour ? colour_of(r.state) : "";
     out += colour + line + (colour.empty() ? "" : "\x1b[0m") + "\n";
   }
-  if (shown.left_out > 0)
-    out += cut(fmt::format("and {} more: {}", shown.left_out, look.others), look) + "\n";
+  if (left_out > 0) out += cut(fmt::format("and {} more: {}", left_out, look.others), look) + "\n";
   return out;
 }
 
@@ -297,7 +319,8 @@ size_t terminal_width() {
 LiveView::LiveView(bool quiet, const std::string& filter)
     : quiet_(quiet),
       terminal_(::isatty(STDOUT_FILENO) == 1),
-      others_("muster status " + (filter.empty() ? "--all" : clean(filter))) {}
+      others_("muster status " + (filter.empty() ? "--all" : clean(filter))),
+      fold_(filter.empty()) {}
 
 void LiveView::draw(const Json& status) {
   if (quiet_) return;
@@ -311,7 +334,8 @@ void LiveView::draw(const Json& status) {
   (void)::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
   Look look;
   look.width = terminal_width();
-  look.nodes = nodes_that_fit(status, size.ws_row);
+  look.fold = fold_;
+  look.nodes = nodes_that_fit(status, size.ws_row, fold_);
   look.others = others_;
   look.colour = ::getenv("NO_COLOR") == nullptr;
   const std::string table = render_status(status, look);

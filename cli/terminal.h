@@ -18,14 +18,18 @@ struct Look {
   // Show at most this many nodes, most urgent first, counts above and below (cli/shown_nodes.h); 0: all.
   size_t nodes = 0;
   std::string others = "--all";  // the command or option that shows the nodes left out
+  // A cause of many nodes is shown in their place (folded_nodes()).
+  bool fold = false;
 };
 
-// Table of nodes with phase, bar, percent, rate, ETA and the last message of each.
+// Causes of several nodes, each with its nodes and the command to type next; then a table of nodes with
+// phase, bar, percent, rate, ETA and the last message of each.
 std::string render_status(const Json& status, const Look& look);
 // Table of the storage sections: size, use, and problems by node. Empty without sections.
 std::string render_storage(const Json& status, const Look& look);
 // Returns how many nodes fit into the table on a screen of `height` lines, beside the other lines; 0: all.
-size_t nodes_that_fit(const Json& status, int height);
+// `fold`: as in Look.
+size_t nodes_that_fit(const Json& status, int height, bool fold = false);
 // Returns one line per node whose state, phase or quarter of progress changed since the last call. With very
 // many nodes, the first call returns the number in each state, and a line only for nodes that need attention.
 class ChangeLines {
@@ -71,6 +75,7 @@ class LiveView {
  private:
   bool quiet_, terminal_;
   std::string others_;
+  bool fold_;
   int lines_drawn_ = 0;
   ChangeLines changes_;
 };

@@ -38,6 +38,7 @@ muster_folder(sys/http LINK base sys NEEDS ssl crypto Threads::Threads)
 # The controller.
 muster_folder(controller/locate NEEDS muster_base)
 muster_folder(controller/power/describe)
+muster_folder(controller/causes LINK base)
 muster_folder(controller/nodes LINK base)
 muster_folder(controller/options LINK base)
 muster_folder(controller/spec LINK base controller/power/describe NEEDS yaml-cpp)
@@ -45,7 +46,7 @@ muster_folder(controller/boot LINK base sys)
 muster_folder(controller/engines LINK base controller/spec)
 muster_folder(controller/image LINK base controller/spec sys NEEDS zstd)
 muster_folder(controller/ports LINK base controller/nodes controller/power/describe)
-muster_folder(controller/report LINK base controller/locate controller/spec)
+muster_folder(controller/report LINK base controller/causes controller/locate controller/spec)
 muster_folder(controller/ssh LINK base sys NEEDS ssh)
 muster_folder(controller/plan LINK base controller/engines controller/locate controller/nodes controller/power/describe controller/report
   controller/spec)
@@ -69,9 +70,9 @@ muster_folder(controller/link LINK base controller/boot/service controller/engin
   controller/spec sys)
 muster_folder(controller/power/provider LINK base controller/boot/service controller/current controller/plan controller/ports
   controller/power/sakura controller/power/service controller/ssh controller/trust sys)
-muster_folder(controller/bringup LINK base controller/current controller/executor controller/image/service controller/link controller/nodes
-  controller/options controller/plan controller/ports controller/report controller/run controller/spec controller/spec/reader
-  controller/trust host sys)
+muster_folder(controller/bringup LINK base controller/causes controller/current controller/executor controller/image/service
+  controller/link controller/nodes controller/options controller/plan controller/ports controller/report controller/rollout controller/run
+  controller/spec controller/spec/reader controller/trust host sys)
 muster_folder(controller/metrics/service LINK base controller/bringup controller/current controller/executor controller/image/service
   controller/metrics controller/options controller/ports controller/rollout controller/trust sys sys/http)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
@@ -79,10 +80,10 @@ muster_folder(controller/hosts LINK base controller/bringup controller/current c
   controller/trust sys)
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
-muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/current controller/executor
-  controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes controller/options controller/plan
-  controller/ports controller/power/provider controller/power/service controller/rollout/service controller/spec controller/spec/reader
-  controller/store controller/trust sys sys/http)
+muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/causes controller/current
+  controller/executor controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes
+  controller/options controller/plan controller/ports controller/power/provider controller/power/service controller/rollout/service
+  controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
   controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/options controller/ports
   controller/power controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store

@@ -21,6 +21,8 @@
 #include "controller/boot/service/ram_decision.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
+#include "controller/bringup/current_causes.h"
+#include "controller/bringup/forget_declared.h"
 #include "controller/bringup/held_run.h"
 #include "controller/bringup/own_machine_here.h"
 #include "controller/current/current_spec.h"
@@ -117,6 +119,8 @@ struct Core {
   std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
+  CurrentCauses causes{{options.lab, reactor, *store, spec, executor, storage, problems},
+                       [this] { return rollout ? rollout->record() : nullptr; }};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
   };  // called when the address of the network ports or the DHCP data has changed
@@ -134,7 +138,6 @@ struct Core {
   Result<Json> leave_order(const std::string& node, const std::string& token);
   std::string address();
   void connect_agents();
-  void forget_declared();
   void warn_of_older_copy();
 };
 
@@ -163,13 +166,13 @@ Status Core::finish() {
       [this] { return image_metrics(images, spec); }});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
                                                  boot, power, *vault, images, *bringup, executor, *rollout,
-                                                 archive, discovery, storage, *metrics, problems});
+                                                 archive, discovery, storage, *metrics, problems, causes});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {
-    forget_declared();
+    forget_declared(spec, *store, executor);
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();
@@ -203,21 +206,6 @@ void Core::connect_agents() {
                 [this](const NodeName& node, const OrderId& order) {
                   return held_run.holds() || executor.expects(node, order);
                 }});
-}
-
-// A machine that the spec now declares has a name of its own: its row as an undeclared machine is deleted and
-// its certificate revoked.
-void Core::forget_declared() {
-  const auto names = store->node_names();
-  if (!names.ok()) return;
-  for (const auto& name : *names) {
-    const std::string mac = mac_of_unknown(name);
-    if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(NodeName(name))) continue;
-    store->write({DeleteNode{NodeName(name)}}, [name](Status written) {
-      if (!written.ok())
-        log::error("cannot delete the node's old row", {{"node", name}, {"error", written.error().message}});
-    });
-  }
 }
 
 void Core::warn_of_older_copy() {

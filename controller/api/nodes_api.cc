@@ -1,11 +1,14 @@
 // Nodes: the live status, what is known of each, and the live log (server-sent events).
 #include <fmt/format.h>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
+#include "controller/bringup/current_causes.h"
 #include "controller/bringup/nodes_view.h"
+#include "controller/causes/cause.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/node_changes.h"
 #include "controller/image/service/image_service.h"
@@ -42,6 +45,7 @@ void get_status(const CallPtr& call) {
   if (const rollout::Record* record = call->services.rollout.record())
     if (const std::string problem = rollout_problem(*record); !problem.empty())
       status["problems"]["rollout"] = problem;
+  status["causes"] = causes_json(call->services.causes.look());
   call->ok(status);
 }
 
@@ -66,7 +70,13 @@ void get_node(const CallPtr& call) {
 void why_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
   if (!has_node(call, name)) return;
-  call->ok(nodes_of(call).why(name, call->services.images));
+  Json why = nodes_of(call).why(name, call->services.images);
+  if (const Cause* cause = cause_of(call->services.causes.look(), name)) {
+    why["cause"] = record_json(*cause);
+    if (cause->nodes.size() > 1)
+      why["text"] = text_at(why, "text") + fmt::format("  cause:     {}: `{}`\n", cause->what, cause->next);
+  }
+  call->ok(why);
 }
 
 void quarantine_node(const CallPtr& call) {

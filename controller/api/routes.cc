@@ -48,7 +48,7 @@ constexpr Route kRoutes[] = {
      "?id=N: what changed, phase times, nodes left out, failures; default: the newest"},
     // what is
     {"GET", "/v1/status", Role::operators, get_status,
-     "controller, run, and every node with phase and progress"},
+     "controller, run, every node with phase and progress, and the causes of all that is wrong"},
     {"GET", "/v1/nodes", Role::operators, list_nodes, "nodes of the spec and their state"},
     {"POST", "/v1/nodes/discover", Role::operators, set_discovery,
      "{on, for_ms}: allows undeclared machines to register"},
@@ -65,7 +65,8 @@ constexpr Route kRoutes[] = {
     {"DELETE", "/v1/nodes/{node}", Role::operators, remove_node,
      "removes a node that the spec no longer declares"},
     {"GET", "/v1/nodes/{node}/why", Role::operators, why_node,
-     "what the node waits for, until when, what happens then, and `next`: what to do about it"},
+     "what the node waits for, until when, what happens then, and `next`: what to do about it; the cause of "
+     "what is wrong with it"},
     {"GET", "/v1/nodes/{node}/logs", Role::operators, node_logs,
      "?after=SEQ&limit=N&since=MS&run=N; &newest=1: the last ones, not the first"},
     {"POST", "/v1/nodes/{node}/quarantine", Role::operators, quarantine_node, "{reason}, or {release: true}"},

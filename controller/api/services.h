@@ -15,6 +15,7 @@ class ArchiveAnswers;
 class Authority;
 class BootService;
 class Bringup;
+class CurrentCauses;
 class CurrentSpec;
 class Discovery;
 class EventLog;
@@ -50,6 +51,7 @@ struct Services {
   MetricsService& metrics;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
+  CurrentCauses& causes;  // of all that is wrong now
 };
 
 }  // namespace muster

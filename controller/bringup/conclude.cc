@@ -129,6 +129,8 @@ NodeReport node_report(const Sources& s, const std::string& name) {
     node.role = declared->role;
     node.address = declared->address;
     node.image = declared->image;
+    node.rack = declared->rack;
+    node.network_switch = declared->network_switch;
   }
   const RunRecords::Node& records = s.records.node(name);
   node.reason = records.reason;
@@ -233,6 +235,7 @@ Result<Report> make_report(const ReportSources& from) {
   report.approved_by = s.run.approved_by;
   report.profile = s.plan.profile;
   report.version = kProgramVersion;
+  report.running = !s.spec.nodes.empty() && is_generated(s.spec.nodes.front());
   report.started = s.run.started;
   report.ended = s.run.ended;
   report.notes = s.plan.notes;

@@ -94,9 +94,8 @@ bool NodesView::contains(const NodeName& node) const {
   return parts_.store.node(node).ok();
 }
 
-// An adopted node has no image, but it has an agent.
 std::optional<TimeMs> NodesView::silent_since(const NodeRow& row) const {
-  if (row.image_digest.empty() && row.mode != wire::to_string(wire::Mode::adopted)) return std::nullopt;
+  if (!has_agent(row)) return std::nullopt;
   return parts_.executor.silent_since(row.name);
 }
 
@@ -139,6 +138,8 @@ Json NodesView::node(const NodeName& name) const {
   j["declared"] = true;
   j["role"] = declared->role;
   j["image"] = declared->image;
+  if (!declared->rack.empty()) j["rack"] = declared->rack;
+  if (!declared->network_switch.empty()) j["switch"] = declared->network_switch;
   j["address"] = declared->address;
   j["mac"] = declared->mac;
   j["bmc"] = declared->power.address;
@@ -150,6 +151,7 @@ Json NodesView::node(const NodeName& name) const {
   return j;
 }
 
+// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
 Json NodesView::run() const {
   const auto row = parts_.store.run(0);
   if (!row.ok()) return nullptr;

@@ -7,10 +7,10 @@
 
 #include "base/cuda_driver.h"
 #include "base/json_at.h"
+#include "base/name_ranges.h"
 #include "base/ports.h"
 #include "base/record.h"
 #include "base/wire.h"
-#include "controller/plan/passes.h"
 
 namespace muster {
 

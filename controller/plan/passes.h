@@ -52,8 +52,6 @@ std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d);
 bool runs_older_build(const Planning& p, const Draft& d);
 // Adds notes that list these nodes and the commands that replace their images.
 void note_older_builds(Planning& p);
-// Joins numbered names into ranges, "gpu[01-03,07],head", in the form that commands accept as NODES.
-std::string names_in_ranges(std::vector<std::string> names);
 
 // Decides for each node whether it is imaged, which disks it uses and whether anything changes, and renders
 // its steps. All nodes must have been seen.

@@ -4,6 +4,7 @@
 
 #include "base/json_dump.h"
 #include "controller/report/markup.h"
+#include "controller/report/report_causes.h"
 
 namespace muster {
 namespace {
@@ -195,6 +196,20 @@ std::string node_table(const Report& report) {
   return out + "</tbody></table></div>";
 }
 
+// A cause of one node stands in that node's row.
+std::string causes_card(const Report& report) {
+  std::string rows;
+  for (const Cause& cause : causes_in(report))
+    rows += fmt::format(
+        "<tr><td><b>{}</b>{}</td><td data-l=\"Nodes\">{}</td><td data-l=\"Next\"><code>{}</code></td></tr>",
+        escape(cause.what), cause.detail.empty() ? "" : "<br>" + escape(cause.detail),
+        escape(nodes_of(cause)), escape(cause.next));
+  if (rows.empty()) return "";
+  return "<div class=\"card\"><h2>Causes</h2><table class=\"stack\"><thead><tr><th>What</th><th>Nodes</th>"
+         "<th>Next</th></tr></thead><tbody>" +
+         rows + "</tbody></table></div>\n";
+}
+
 std::string evidence(const Check& check) {
   if (check.evidence.is_null()) return "";
   return fmt::format("<details><summary>evidence</summary><pre>{}</pre></details>",
@@ -355,7 +370,7 @@ std::string render_html(const Report& given) {
       "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"color-scheme\" content=\"light "
       "dark\"><title>{}</title><style>{}</style></head><body><main>\n",
       escape(title(report)), kStyle);
-  out += head(report) + "\n" + node_table(report) + "\n";
+  out += head(report) + "\n" + causes_card(report) + node_table(report) + "\n";
   for (const auto& note : report.notes) out += fmt::format("<p class=\"muted\">Note: {}</p>\n", escape(note));
   out += plot_card("Timeline", markup::timeline(report)) + "\n";
   const std::string bars = markup::bars(report);

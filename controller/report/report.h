@@ -113,6 +113,7 @@ struct NodeReport {
   std::string image = {}, image_digest = {}, config_digest = {};
   std::string kernel = {}, firmware = {};
   std::string share = {};  // the measured part of the node, "32 of 128 cores (cpuset)"; empty: all of it
+  std::string rack = {}, network_switch = {};       // labels of the spec; may be empty
   std::map<std::string, std::string> drivers = {};  // "nic 52:54:00:20:00:01" -> "virtio_net"
   std::vector<DiskRecord> disks = {};
   std::vector<PhaseRecord> phases = {};
@@ -153,6 +154,7 @@ struct Report {
   std::vector<LinkRecord> links = {};
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
+  bool running = false;  // of running hosts, measured without a controller: other commands apply
   Drift drift = {};  // differences between nodes that should be alike, in an acceptance run; not a verdict
   // Of the signed file that the report was read from, for display; not in the JSON form.
   std::string digest = {}, signed_by = {};

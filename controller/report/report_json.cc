@@ -5,21 +5,23 @@
 #include "base/json_dump.h"
 #include "base/record.h"
 #include "controller/report/report.h"
+#include "controller/report/report_causes.h"
 
 namespace muster {
 namespace {
 
 constexpr int kVersion = 2;
 
-// What a report's file holds: with the derived title, and the signature, which belongs to the file
+// What a report's file holds: with the derived title and causes, and the signature, which belongs to the file
 // (controller/report/signature.h).
 struct ReportText {
   int version = 0;
   std::string title = {};
+  Json causes = {};
   Json signature = {};
   Report report = {};
 };
-MUSTER_RECORD(ReportText, version, title, signature, flat(report))
+MUSTER_RECORD(ReportText, version, title, opt(causes), signature, flat(report))
 
 // "links/send_mbps" of subject node02 -> "links.send_mbps[node02]"
 std::string flat_name(const Check& check) {
@@ -89,18 +91,20 @@ MUSTER_RECORD(StepRecord, name, phase, status, message, as(duration, "duration_m
 MUSTER_RECORD(PhaseRecord, name, as(start, "start_ms"), as(duration, "duration_ms"), outcome)
 MUSTER_RECORD(DiskRecord, group, serial, wwid, model, size_bytes)
 MUSTER_RECORD(NodeReport, name, role, address, verdict, reason, vendor, product, serial, uuid, image,
-              image_digest, config_digest, kernel, firmware, sparse(share), drivers, disks, phases, steps,
-              checks, facts)
+              image_digest, config_digest, kernel, firmware, sparse(share), sparse(rack),
+              sparse(network_switch, "switch"), drivers, disks, phases, steps, checks, facts)
 MUSTER_RECORD(LinkRecord, from, to, mbps, rtt_ms, verdict)
 MUSTER_RECORD(DestroyedRecord, node, group, serial, wwid, model, size_bytes, content, why)
 MUSTER_RECORD(Report, cluster, simulated, kind, run, spec_revision, spec_digest, plan_digests, images,
               approved_by, profile, as(version, "muster_version"), as(started, "started_ms"),
-              as(ended, "ended_ms"), nodes, links, destroyed, notes, sparse(drift))
+              as(ended, "ended_ms"), nodes, links, destroyed, notes, sparse(running, "running_hosts"),
+              sparse(drift))
 
 Json to_json(const Report& report) {
   Json out = record_json(report);
   out["version"] = kVersion;
   out["title"] = title(report);
+  if (const auto causes = causes_in(report); !causes.empty()) out["causes"] = causes_json(causes);
   return out;
 }
 

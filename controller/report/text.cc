@@ -5,6 +5,7 @@
 
 #include "base/words.h"
 #include "controller/report/markup.h"
+#include "controller/report/report_causes.h"
 #include "controller/report/study.h"
 
 namespace muster {
@@ -51,6 +52,15 @@ std::string grouped(const NodeReport& node, Verdict verdict) {
   return out;
 }
 
+std::string cause_lines(const Report& report, const std::string& mark) {
+  std::string out;
+  for (const Cause& cause : causes_in(report))
+    out += fmt::format("  {}{}{}\n    {}\n    next: {}\n\n", plain(cause.what),
+                       cause.detail.empty() ? "" : ": " + plain(cause.detail), mark, plain(nodes_of(cause)),
+                       plain(cause.next));
+  return out;
+}
+
 }  // namespace
 
 std::string render_text(const Report& given, bool verbose) {
@@ -69,6 +79,7 @@ std::string render_text(const Report& given, bool verbose) {
   out += "\n";
   if (!report.approved_by.empty()) out += fmt::format("  approved by {}\n", plain(report.approved_by));
   out += "\n";
+  out += cause_lines(report, mark);
   size_t width = 4;
   for (const auto& node : report.nodes) width = std::max(width, node.name.size());
   for (const auto& node : report.nodes) {

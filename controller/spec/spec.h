@@ -141,8 +141,9 @@ struct PortSpec {
 struct NodeSpec {
   NodeName name;
   std::string role, image;
-  std::string mac;              // lower case
-  std::string address;          // on the provisioning network, without prefix
+  std::string rack, network_switch;  // labels of the operator's: what nodes have in common; may be empty
+  std::string mac;                   // lower case
+  std::string address;               // on the provisioning network, without prefix
   bool address_chosen = false;  // not declared: muster assigned the next free address, in the order of names
   PowerSpec power;              // an adopted node may have none
   AdoptSpec adopt;

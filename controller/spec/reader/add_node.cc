@@ -90,6 +90,7 @@ std::vector<std::string> entry_lines(const YamlNode& model, const NewNode& node,
   const bool adopted = node.adopt.declared();
   for (const YamlEntry& entry : model.entries) {
     if (entry.key == "name" || entry.key == "mac" || entry.key == "address" || entry.key == "adopt") continue;
+    if (entry.key == "rack" || entry.key == "switch") continue;  // it stands elsewhere, as far as is known
     if (adopted && (entry.key == "power" || entry.key == "image")) continue;
     if (entry.key == "power") {
       lines.push_back("  power: " + flow(power_of(&entry.value, node)));

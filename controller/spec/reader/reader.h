@@ -18,7 +18,7 @@
 
 namespace muster {
 
-struct NodePlace {  // place of a node's entry
+struct NodeEntry {  // place of a node's entry
   const YamlNode* entry = nullptr;
   std::string path;  // "nodes[0]"
   size_t index = 0;  // index of the name in its range
@@ -113,7 +113,7 @@ class SpecReader {
   NicWishes read_wishes(const YamlNode* map, const std::string& path, bool one_node);
   void assign_rails();
   void give_rails(NodeSpec& node, const NicWishes& role, const NicWishes& own);
-  void give_ports(NodeSpec& node, const NodePlace& place, const NicWishes& role, const NicWishes& own);
+  void give_ports(NodeSpec& node, const NodeEntry& place, const NicWishes& role, const NicWishes& own);
   void give_storage(NodeSpec& node, const YamlNode& at, const std::string& path, const NicWishes& wishes);
   std::string address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
                          const std::string& path);
@@ -147,13 +147,15 @@ class SpecReader {
                                       NumberForm form);
   static ValuePlace own_value(const ValuePlace& value, size_t index);
   void read_mac(const ValuePlace& mac, const InRange& name, std::string& out);
+  void read_label(const YamlNode& entry, const std::string& path, const InRange& name, const char* key,
+                  std::string& out);
   void check_nodes();
-  static ValuePlace place_of(const NodePlace& place, const char* key);
-  static ValuePlace place_of_address(const NodePlace& place);
-  static ValuePlace place_of_power_address(const NodePlace& place);
-  void check_address(const NodeSpec& node, const NodePlace& place);
+  static ValuePlace place_of(const NodeEntry& place, const char* key);
+  static ValuePlace place_of_address(const NodeEntry& place);
+  static ValuePlace place_of_power_address(const NodeEntry& place);
+  void check_address(const NodeSpec& node, const NodeEntry& place);
   void check_server_name(const std::string& name, const ValuePlace& place);
-  void check_power_address(const NodeSpec& node, const NodePlace& place);
+  void check_power_address(const NodeSpec& node, const NodeEntry& place);
   void check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
                     const ValuePlace& place);
   void assign_addresses();
@@ -180,7 +182,7 @@ class SpecReader {
   const SpecNames& names_;
   Spec spec_;
   std::vector<SpecError> errors_;
-  std::vector<NodePlace> places_;  // parallel to spec_.nodes until they are sorted
+  std::vector<NodeEntry> places_;  // parallel to spec_.nodes until they are sorted
   struct Among {
     std::string playbook, file;
     int line = 0, column = 0;

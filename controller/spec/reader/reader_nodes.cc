@@ -6,6 +6,7 @@
 
 #include "base/mac.h"
 #include "base/placeholders.h"
+#include "base/scan.h"
 #include "controller/power/describe/driver_description.h"
 #include "controller/spec/host_name.h"
 #include "controller/spec/reader/reader.h"
@@ -13,6 +14,21 @@
 namespace muster {
 
 namespace {
+
+// "rack", "racks", "MAC addresses"
+std::string counted(std::string_view what, size_t count) {
+  const bool hisses = what.ends_with("s") || what.ends_with("ch");
+  return std::string(what) + (count == 1 ? "" : hisses ? "es" : "s");
+}
+
+bool is_label(const std::string& text) {
+  constexpr size_t kLongest = 63;
+  const auto inner = [](char c) {
+    return is_alphanumeric(c) || std::string_view("._/:+-").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && text.size() <= kLongest && is_alphanumeric(text.front()) &&
+         std::all_of(text.begin(), text.end(), inner);
+}
 
 bool same_selector(const DiskMatch& a, const DiskMatch& b) {
   return a.serial == b.serial && a.wwid == b.wwid && a.model == b.model && a.transport == b.transport &&
@@ -332,6 +348,8 @@ void SpecReader::number_node(const YamlNode& entry, const std::string& path, con
   fill(child(&entry, "address"), ".address", "address", node.address);
   fill(child(child(&entry, "power"), "address"), ".power.address", "power address", node.power.address);
   if (const YamlNode* mac = child(&entry, "mac")) read_mac({mac, path + ".mac"}, name, node.mac);
+  read_label(entry, path, name, "rack", node.rack);
+  read_label(entry, path, name, "switch", node.network_switch);
 }
 
 // If the value is a list, returns the item for this node, if any; else the value itself.
@@ -341,14 +359,14 @@ ValuePlace SpecReader::own_value(const ValuePlace& value, size_t index) {
 }
 
 // The value for one name in a range: from one text for all, in which {n} is the number, or from a list with
-// one text per name, in order. nullopt: an error was reported. `what` ends in "address".
+// one text per name, in order. nullopt: an error was reported.
 std::optional<std::string> SpecReader::value_of(const ValuePlace& value, const InRange& name,
                                                 const char* what, NumberForm form) {
   const size_t given = value.at->items.size();
   if (value.at->is_list() && given != name.count) {
     if (given > 0)  // the schema reports an empty list
       error_once(*value.at, value.path,
-                 fmt::format("{} {}{} for {} node{}", given, what, given == 1 ? "" : "es", name.count,
+                 fmt::format("{} {} for {} node{}", given, counted(what, given), name.count,
                              name.count == 1 ? "" : "s"));
     return {};
   }
@@ -363,6 +381,23 @@ std::optional<std::string> SpecReader::value_of(const ValuePlace& value, const I
   if (out.ok()) return std::move(out).value();
   error_once(*own.at, own.path, out.error().message);
   return {};
+}
+
+// Only a label: no plan and no configuration contains it.
+void SpecReader::read_label(const YamlNode& entry, const std::string& path, const InRange& name,
+                            const char* key, std::string& out) {
+  const YamlNode* label = child(&entry, key);
+  if (!label) return;
+  const ValuePlace place{label, path + "." + key};
+  const auto text = value_of(place, name, key, NumberForm::decimal);
+  if (!text) return;
+  const ValuePlace own = own_value(place, name.index);
+  if (!is_label(*text))
+    return error_once(*own.at, own.path,
+                      fmt::format("'{}' is not a label such as r7 or leaf3: at most 63 letters, digits and "
+                                  "'.', '_', '/', ':', '+', '-', a letter or digit first",
+                                  *text));
+  out = *text;
 }
 
 void SpecReader::read_mac(const ValuePlace& mac, const InRange& name, std::string& out) {

@@ -351,7 +351,7 @@ void SpecReader::give_rails(NodeSpec& node, const NicWishes& role, const NicWish
 }
 
 // `own`: the settings in the node's own entry.
-void SpecReader::give_ports(NodeSpec& node, const NodePlace& place, const NicWishes& role,
+void SpecReader::give_ports(NodeSpec& node, const NodeEntry& place, const NicWishes& role,
                             const NicWishes& own) {
   const char* key = child(place.entry, "rails")          ? "rails"
                     : child(place.entry, "storage_port") ? "storage_port"
@@ -386,7 +386,7 @@ void SpecReader::assign_rails() {
   for (const auto& place : places_) ++names[place.entry];
   std::map<const YamlNode*, NicWishes> of_entry;
   for (size_t i = 0; i < spec_.nodes.size(); ++i) {
-    const NodePlace& place = places_[i];
+    const NodeEntry& place = places_[i];
     if (!of_entry.count(place.entry))
       of_entry[place.entry] = read_wishes(place.entry, place.path, names[place.entry] == 1);
     give_ports(spec_.nodes[i], place, of_role[spec_.nodes[i].role], of_entry[place.entry]);

@@ -22,26 +22,26 @@ void SpecReader::check_unique(const std::string& what, const std::string& value,
 }
 
 // Returns the node's own value for a key of its entry; without the key, the entry itself.
-ValuePlace SpecReader::place_of(const NodePlace& place, const char* key) {
+ValuePlace SpecReader::place_of(const NodeEntry& place, const char* key) {
   const YamlNode* value = child(place.entry, key);
   const std::string path = place.path + "." + key;
   return value ? own_value({value, path}, place.index) : ValuePlace{place.entry, path};
 }
 
 // For an adopted node, the address may come from its `adopt.host`.
-ValuePlace SpecReader::place_of_address(const NodePlace& place) {
+ValuePlace SpecReader::place_of_address(const NodeEntry& place) {
   const YamlNode* host = child(child(place.entry, "adopt"), "host");
   if (!host || child(place.entry, "address")) return place_of(place, "address");
   return {host, place.path + ".adopt.host"};
 }
 
-ValuePlace SpecReader::place_of_power_address(const NodePlace& place) {
+ValuePlace SpecReader::place_of_power_address(const NodeEntry& place) {
   const YamlNode* value = child(child(place.entry, "power"), "address");
   const std::string path = place.path + ".power.address";
   return value ? own_value({value, path}, place.index) : ValuePlace{place.entry, path};
 }
 
-void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
+void SpecReader::check_address(const NodeSpec& node, const NodeEntry& place) {
   if (node.address.empty()) return;
   const auto [at, path] = place_of_address(place);
   const auto address = parse_ipv4(node.address);
@@ -72,7 +72,7 @@ void SpecReader::check_server_name(const std::string& name, const ValuePlace& pl
                   name));
 }
 
-void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
+void SpecReader::check_power_address(const NodeSpec& node, const NodeEntry& place) {
   const PowerAddress kind = description_of(node.power.driver).address;
   if (node.power.address.empty() || kind == PowerAddress::words || kind == PowerAddress::location) return;
   const ValuePlace own = place_of_power_address(place);
@@ -121,7 +121,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
 void SpecReader::check_nodes() {
   for (size_t i = 0; i < spec_.nodes.size(); ++i) {
     const NodeSpec& node = spec_.nodes[i];
-    const NodePlace& place = places_[i];
+    const NodeEntry& place = places_[i];
     check_unique("name", node.name, node, place_of(place, "name"));
     check_unique("MAC", node.mac, node, place_of(place, "mac"));
     check_unique("address", node.address, node, place_of(place, "address"));

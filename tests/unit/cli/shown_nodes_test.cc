@@ -179,6 +179,50 @@ TEST_CASE("the live table is no longer than its terminal, and a small cluster's 
   CHECK(nodes_that_fit(small, 0) == 0);  // its height is unknown
 }
 
+TEST_CASE("nodes behind one dead switch are one line, others keep theirs", "[cli]") {
+  Json status = {{"cluster", "heron"}, {"time", 2}, {"nodes", accepted(60)}};
+  Json behind = Json::array();
+  for (size_t i = 10; i < 41; ++i) {
+    status["nodes"][i]["silent_since"] = 1;
+    behind.push_back(fmt::format("n{:04}", i));
+  }
+  const auto cause = [](const Json& nodes, const char* what, const char* next) {
+    return Json{{"what", what}, {"detail", ""}, {"next", next}, {"nodes", nodes}};
+  };
+  status["causes"] = {cause(behind, "31 of 31 nodes behind switch leaf3 are silent", "muster power state X"),
+                      cause(Json::array({"n0050", "n0051"}), "2 nodes failed", "muster logs n0050"),
+                      cause(Json::array({"n0052"}), "n0052 is degraded", "muster report")};
+  CHECK(shown_causes(status).size() == 2);
+  CHECK(folded_nodes(status).size() == 31);
+
+  Look look{200, false, false};
+  look.fold = true;
+  const std::string folded = render_status(status, look);
+  for (const char* text :
+       {"switch leaf3", "n[0010-0040]", "muster power state X", "n0050", "n0052", "and 31 more"})
+    CHECK(folded.find(text) != std::string::npos);
+  for (const char* text : {"\nn0010", "\nn0040", "n0052 is degraded"})
+    CHECK(folded.find(text) == std::string::npos);
+  for (const int height : {20, 36, 50}) {
+    CAPTURE(height);
+    look.nodes = nodes_that_fit(status, height, true);
+    const size_t lines = lines_of(render_status(status, look)) + 1;
+    CHECK(lines == std::min<size_t>(static_cast<size_t>(height), 38));
+  }
+
+  // All of them, and those that were named.
+  look = {200, false, false};
+  CHECK(render_status(status, look).find("\nn0010") != std::string::npos);
+  const auto of_names = [&](const char* names) {
+    const auto filter = node_filter(names, "", "");
+    REQUIRE(filter.ok());
+    return only(status, *filter)["causes"].size();
+  };
+  CHECK(of_names("") == 3);
+  CHECK(of_names("n0010") == 1);
+  CHECK(of_names("n0001") == 0);
+}
+
 TEST_CASE("without a terminal very many nodes begin with counts, and then each change is a line", "[cli]") {
   ChangeLines changes;
   Json status = large();

@@ -121,13 +121,3 @@ TEST_CASE("older build: where `up --reimage` is refused, the way out is one that
     CHECK(r.message.find(fmt::format("`muster reimage {0} --force {0}`", r.node)) != std::string::npos);
   }
 }
-
-TEST_CASE("older build: names are put together as the verb takes them", "[plan]") {
-  CHECK(names_in_ranges({"gpu02", "gpu01", "gpu03", "gpu07"}) == "gpu[01-03,07]");
-  CHECK(names_in_ranges({"head"}) == "head");
-  CHECK(names_in_ranges({"gpu9", "gpu10"}) == "gpu10,gpu9");
-  CHECK(names_in_ranges({"login", "gpu01"}) == "gpu01,login");
-  const auto back = expand_range("gpu[01-03,07]");
-  REQUIRE(back.ok());
-  CHECK(names_in_ranges(*back) == "gpu[01-03,07]");
-}

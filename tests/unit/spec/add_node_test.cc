@@ -59,6 +59,16 @@ TEST_CASE("the new node is like the declared one, but for its name, MAC and BMC"
   }
 }
 
+TEST_CASE("the new node does not stand where its model stands", "[spec]") {
+  const auto added = add_node(replaced(testing::kSpec, "    role: cpu\n",
+                                       "    role: cpu\n    rack: [ r1, r1, r7 ]\n    switch: leaf3\n"),
+                              node04());
+  REQUIRE(added.ok());
+  CHECK(added->spec.node("node03")->rack == "r7");
+  CHECK(added->spec.node("node04")->rack.empty());
+  CHECK(added->spec.node("node04")->network_switch.empty());
+}
+
 TEST_CASE("the text of the file is only added to", "[spec]") {
   const std::string noted =
       replaced(testing::kSpec, "storage:\n", "# two file systems\n\nstorage:   # keep\n");

@@ -122,6 +122,22 @@ TEST_CASE("a good spec is read whole", "[spec]") {
   CHECK(s.node("gpu09") == nullptr);
 }
 
+TEST_CASE("racks and switches are labels: of a whole range, by number, or one per node", "[spec]") {
+  for (const NodeSpec& node : parse_spec(good(), kNames).spec.nodes) {
+    CHECK(node.rack.empty());
+    CHECK(node.network_switch.empty());
+  }
+  const std::string text =
+      with("    image: gpu\n", "    image: gpu\n    rack: [ 7, 7, a/8 ]\n    switch: leaf{n}\n");
+  CHECK(errors_of(text) == "");
+  const Spec s = parse_spec(text, kNames).spec;
+  CHECK(s.nodes[0].rack == "7");
+  CHECK(s.nodes[1].rack == "7");
+  CHECK(s.nodes[2].rack == "a/8");
+  CHECK(s.nodes[2].network_switch == "leaf3");
+  CHECK(s.nodes[3].rack.empty());
+}
+
 TEST_CASE("nodes may be switched by IPMI or by a program of the operator's", "[spec][power]") {
   const auto ipmi =
       parse_spec(with("driver: redfish, address: 10.20.1.99",

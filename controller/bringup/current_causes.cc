@@ -1,0 +1,92 @@
+#include "controller/bringup/current_causes.h"
+
+#include <utility>
+
+#include "base/facts.h"
+#include "base/json_at.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+namespace {
+
+// Inventories that one look() reads: each takes up to a millisecond. The others are unknown until the next.
+constexpr int kReadAtOnce = 20;
+
+void add_run(NodeNow& node, const Json& progress) {
+  node.at_work = !text_at(progress, "phase").empty();
+  const Json wait = progress.value("wait", Json::object());
+  if (is_true_at(progress, "returning") || text_at(progress, "state") == "returned")
+    node.failed = "back in its previous system: " + text_at(progress, "reason");
+  if (!is_true_at(progress, "by_hand")) return;
+  node.by_hand = text_at(wait, "reason");
+  node.by_hand_since = integer_at(wait, "since");
+}
+
+}  // namespace
+
+ClusterNow CurrentCauses::cluster_now() const {
+  const NodesView view(parts_);
+  const Executor& executor = parts_.executor;
+  ClusterNow out;
+  out.rollout = rollout_();
+  out.controller = view.problems();
+  const auto spec = parts_.spec.get();
+  if (!spec.ok()) return out;
+  out.storage = parts_.storage.status(
+      (*spec)->spec, [&](const std::string& node) { return executor.silent_since(NodeName(node)) > 0; });
+  const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
+  std::map<std::string, const Json*> of_node;
+  for (const Json& one : list_at(progress, "nodes")) of_node[text_at(one, "node")] = &one;
+  for (const NodeSpec& declared : (*spec)->spec.nodes) {
+    const NodeRow row = executor.node_row(declared.name);
+    NodeNow& node = out.nodes.emplace_back();
+    node.name = declared.name;
+    node.state = row.state;
+    node.held_by = row.held_by;
+    node.reason = row.reason;
+    node.image_digest = row.image_digest;
+    node.silent_since = view.silent_since(row).value_or(0);
+    if (const auto p = of_node.find(declared.name); p != of_node.end()) add_run(node, *p->second);
+  }
+  return out;
+}
+
+const CurrentCauses::Machine& CurrentCauses::known_machine(const NodeRow& row, int& unread) {
+  Machine& known = machines_[row.name];
+  if (known.facts_time == row.facts_time || unread == 0) return known;
+  --unread;
+  known = {row.facts_time, "", ""};
+  if (const auto facts = row.facts.facts()) {
+    const SystemFacts& system = facts->system;
+    known.model =
+        system.vendor + (system.vendor.empty() || system.product.empty() ? "" : " ") + system.product;
+    known.firmware = facts->firmware;
+  }
+  return known;
+}
+
+std::map<NodeName, NodePlace> CurrentCauses::places_of(const ClusterNow& now) {
+  std::map<NodeName, NodePlace> out;
+  const auto spec = parts_.spec.get();
+  if (!spec.ok()) return out;
+  int unread = kReadAtOnce;
+  for (const NodeNow& node : now.nodes) {
+    const NodeSpec* declared = (*spec)->spec.node(node.name);
+    if (!counts(node) || !declared) continue;
+    const Machine& machine = known_machine(parts_.executor.node_row(node.name), unread);
+    out[node.name] = {declared->rack, declared->network_switch, machine.model, machine.firmware,
+                      image_value(declared->image, node.image_digest)};
+  }
+  return out;
+}
+
+const std::vector<Cause>& CurrentCauses::look() {
+  const ClusterNow now = cluster_now();
+  auto found = find_causes(current_problems(now), places_of(now), found_);
+  for (Cause& cause : found)
+    if (cause.since == 0) cause.since = parts_.reactor.now();
+  found_ = std::move(found);
+  return found_;
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// CurrentCauses: the causes of what is wrong now, for status, `why`, metrics and notices. Remembers what it
+// found last, so that a cause lasts until the last of its nodes is well (controller/causes/cause.h). After a
+// restart the ids are the same. Reads only rows, the active run and agents' reports in memory: no SSH, no
+// power call. Thread: the reactor's, which it may block for 100 ms at 1,000 nodes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/bringup/current_problems.h"
+#include "controller/bringup/nodes_view.h"
+#include "controller/causes/cause.h"
+
+namespace muster {
+
+class CurrentCauses {
+ public:
+  // `rollout` returns the newest rollout, or null. All that is referred to must outlive this object.
+  CurrentCauses(const NodesView::Parts& parts, std::function<const rollout::Record*()> rollout)
+      : parts_(parts), rollout_(std::move(rollout)) {}
+  CurrentCauses(const CurrentCauses&) = delete;
+  CurrentCauses& operator=(const CurrentCauses&) = delete;
+
+  // Valid until the next call.
+  const std::vector<Cause>& look();
+
+ private:
+  struct Machine {  // what a node's inventory says, which is read only when there is a newer one
+    TimeMs facts_time = 0;
+    std::string model, firmware;
+  };
+  ClusterNow cluster_now() const;
+  std::map<NodeName, NodePlace> places_of(const ClusterNow& now);
+  const Machine& known_machine(const NodeRow& row, int& unread);
+
+  const NodesView::Parts parts_;
+  const std::function<const rollout::Record*()> rollout_;
+  std::map<NodeName, Machine> machines_;
+  std::vector<Cause> found_;
+};
+
+}  // namespace muster

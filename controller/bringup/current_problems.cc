@@ -1,0 +1,145 @@
+#include "controller/bringup/current_problems.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/json_at.h"
+#include "controller/rollout/window_result.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kImageTopic = "image ", kReceiverTopic = "receiver ";
+
+std::optional<Problem> problem_of(const NodeNow& node) {
+  Problem out;
+  out.node = node.name;
+  out.reason = node.reason;
+  if (node.state == NodeState::quarantined || !node.failed.empty()) {
+    out.kind = CauseKind::node_failed;
+    if (!node.failed.empty()) out.reason = node.failed;
+  } else if (!node.by_hand.empty()) {
+    out.kind = CauseKind::node_waits;
+    out.reason = node.by_hand;
+    out.since = node.by_hand_since;
+  } else if (node.silent_since > 0 && !node.at_work) {
+    out.kind = CauseKind::node_silent;
+    out.since = node.silent_since;
+  } else if (node.state == NodeState::degraded) {
+    out.kind = CauseKind::node_degraded;
+  } else {
+    return std::nullopt;
+  }
+  return out;
+}
+
+// Returns the nodes for which images are held.
+std::set<std::string> add_held_images(const rollout::Record& record, std::vector<Problem>& out) {
+  std::set<std::string> canaries;
+  for (const auto& [image, held] : rollout::held_images(record)) {
+    canaries.insert(held.node);
+    out.push_back({.kind = CauseKind::rollout_stopped,
+                   .node = NodeName(held.node),
+                   .reason = fmt::format("image '{}' is not rolled out: canary {} failed in run {}: {}",
+                                         image, held.node, held.run, held.reason),
+                   .image = image});
+  }
+  return canaries;
+}
+
+void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<Problem>& out) {
+  const std::string text = rollout::rollout_problem(record);
+  if (text.empty() || !record.row) return;
+  Problem problem{.kind = CauseKind::rollout_stopped, .reason = "rollout: " + text};
+  const rollout::Row& row = *record.row;
+  if (row.stage == rollout::Stage::stopped) {
+    if (has_canaries && row.stop == rollout::StopReason::canary_failed) return;
+  } else if (!row.paused) {
+    // Nodes that failed are problems of their own.
+    if (record.last_window && record.last_window->failed > 0) return;
+    problem.kind = CauseKind::window_bad;
+    if (record.last_window) problem.since = record.last_window->ended;
+  }
+  out.push_back(std::move(problem));
+}
+
+// Nodes that a rollout failed on and that work again in their old system, as long as they run it.
+std::map<std::string, std::string> returned_by(const rollout::Record& record) {
+  std::map<std::string, std::string> out;
+  if (!record.row) return out;
+  for (const auto& [node, failure] : record.row->failed)
+    if (failure.returned && !failure.canary) out[node] = failure.reason;
+  return out;
+}
+
+bool runs_image_before(const rollout::Record& record, const NodeNow& node) {
+  const auto before = record.before.find(node.name);
+  return before != record.before.end() && before->second == node.image_digest;
+}
+
+void add_storage(const Json& storage, const std::set<std::string>& healthy, std::vector<Problem>& out) {
+  std::set<std::string> named;
+  for (const Json& section : storage)
+    for (const Json& one : list_at(section, "problems")) {
+      const std::string node = text_at(one, "node");
+      if (!healthy.count(node) || !named.insert(node).second) continue;
+      out.push_back(
+          {.kind = CauseKind::node_degraded,
+           .node = NodeName(node),
+           .reason = fmt::format("storage {}: {}", text_at(section, "name"), text_at(one, "problem")),
+           .next = "muster status"});
+    }
+}
+
+Problem problem_of_controller(const std::string& topic, const std::string& text) {
+  Problem out{.reason = topic + ": " + text};
+  if (topic.starts_with(kReceiverTopic)) out.kind = CauseKind::receiver;
+  if (topic.starts_with(kImageTopic)) {
+    out.kind = CauseKind::image_build;
+    out.image = topic.substr(kImageTopic.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+bool counts(const NodeNow& node) {
+  if (node.held_by == HeldBy::an_operator) return false;
+  return node.state == NodeState::accepted || node.state == NodeState::degraded ||
+         node.state == NodeState::quarantined || node.state == NodeState::installing;
+}
+
+std::vector<Problem> current_problems(const ClusterNow& now) {
+  std::vector<Problem> out;
+  std::set<std::string> canaries, healthy;
+  std::map<std::string, std::string> returned;
+  if (now.rollout) {
+    canaries = add_held_images(*now.rollout, out);
+    returned = returned_by(*now.rollout);
+    add_rollout(*now.rollout, !canaries.empty(), out);
+  }
+  for (const NodeNow& node : now.nodes) {
+    // A manual task is one for nodes that were never installed, too.
+    if ((!counts(node) && node.by_hand.empty()) || canaries.count(node.name)) continue;
+    if (auto problem = problem_of(node)) {
+      out.push_back(std::move(*problem));
+    } else if (const auto back = returned.find(node.name);
+               back != returned.end() && runs_image_before(*now.rollout, node)) {
+      out.push_back({.kind = CauseKind::node_failed,
+                     .node = node.name,
+                     .reason = "back in its previous system: " + back->second,
+                     .next = "muster rollout status"});
+    } else {
+      healthy.insert(node.name);
+    }
+  }
+  add_storage(now.storage, healthy, out);
+  for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
+  return out;
+}
+
+}  // namespace muster

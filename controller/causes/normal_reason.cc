@@ -1,0 +1,72 @@
+#include "controller/causes/normal_reason.h"
+
+#include <algorithm>
+
+#include "base/scan.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kVaries = "*";
+constexpr size_t kShortestDigest = 8;
+
+bool is_of_word(char c) { return is_alphanumeric(c) || c == '.' || c == ':' || c == '-' || c == '_'; }
+bool ends_sentence(char c) { return c == '.' || c == ':' || c == '-'; }
+
+size_t numbers_in(const std::string& word) {
+  size_t count = 0;
+  for (size_t i = 0; i < word.size(); ++i) count += is_digit(word[i]) && (i == 0 || !is_digit(word[i - 1]));
+  return count;
+}
+
+// An address of any kind, a digest, a UUID, a time of day: hexadecimal digits and what separates them.
+bool is_address(const std::string& word) {
+  const bool hex = std::all_of(word.begin(), word.end(),
+                               [](char c) { return is_hex(c) || c == '.' || c == ':' || c == '-'; });
+  return hex && (word.find(':') != std::string::npos || word.size() >= kShortestDigest);
+}
+
+std::string normal_word(const std::string& word) {
+  const size_t numbers = numbers_in(word);
+  if (numbers == 0) return word;
+  if (numbers > 1 || is_address(word) || word.find_first_not_of("0123456789") == std::string::npos)
+    return kVaries;
+  std::string out;
+  for (size_t i = 0; i < word.size(); ++i)
+    if (!is_digit(word[i]))
+      out += word[i];
+    else if (i == 0 || !is_digit(word[i - 1]))
+      out += '#';
+  return out;
+}
+
+// Between two names of one list.
+bool is_comma(const std::string& text) { return text == ", " || text == "," || text == " "; }
+
+}  // namespace
+
+std::string normal_reason(const std::string& reason, const std::function<bool(const std::string&)>& is_node) {
+  std::string out, between;
+  bool after_node = false;
+  for (size_t at = 0; at < reason.size();) {
+    size_t end = at;
+    while (end < reason.size() && !is_of_word(reason[end])) ++end;
+    between = reason.substr(at, end - at);
+    at = end;
+    while (end < reason.size() && is_of_word(reason[end])) ++end;
+    std::string word = reason.substr(at, end - at), tail;
+    while (!word.empty() && ends_sentence(word.back())) {
+      tail.insert(tail.begin(), word.back());
+      word.pop_back();
+    }
+    at = end;
+    const bool node = !word.empty() && is_node(word);
+    const bool listed = node && after_node && is_comma(between);
+    if (!listed) out += between + (node ? kVaries : normal_word(word));
+    out += tail;
+    after_node = node && tail.empty();
+  }
+  return out;
+}
+
+}  // namespace muster

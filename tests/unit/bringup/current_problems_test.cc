@@ -1,0 +1,181 @@
+// What counts as a problem, and as whose.
+#include "controller/bringup/current_problems.h"
+
+#include <algorithm>
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+NodeNow well(const NodeName& name) {
+  NodeNow out;
+  out.name = name;
+  out.state = NodeState::accepted;
+  out.image_digest = "sha256:old";
+  return out;
+}
+
+std::vector<Problem> problems_of(const NodeNow& node) {
+  ClusterNow now;
+  now.nodes = {node};
+  return current_problems(now);
+}
+
+// A rollout of image `node` whose canary gpu01 failed, and in which gpu02 went back to its old system.
+rollout::Record with_canary_failed() {
+  rollout::Record record;
+  record.id = 3;
+  record.row = rollout::begun(3, "target");
+  record.images = {{"node", "sha256:new"}};
+  record.before = {{"gpu01", "sha256:old"}, {"gpu02", "sha256:old"}};
+  record.row->held["sha256:new"] = {"gpu01", "no link", "sha256:new", 7};
+  record.row->failed["gpu01"] = {"no link", 7, true, false};
+  record.row->failed["gpu02"] = {"no disk", 8, false, true};
+  return record;
+}
+
+size_t count(const std::vector<Problem>& problems, CauseKind kind) {
+  return static_cast<size_t>(
+      std::count_if(problems.begin(), problems.end(), [kind](const Problem& p) { return p.kind == kind; }));
+}
+
+}  // namespace
+
+TEST_CASE("problems: a healthy cluster has none", "[bringup]") {
+  CHECK(current_problems({}).empty());
+  CHECK(problems_of(well("gpu01")).empty());
+}
+
+TEST_CASE("problems: each state of a node that needs a person is one", "[bringup]") {
+  NodeNow node = well("gpu01");
+  node.reason = "why";
+  CauseKind kind = CauseKind::node_silent;
+  SECTION("silent") { node.silent_since = 5; }
+  SECTION("degraded") {
+    node.state = NodeState::degraded;
+    kind = CauseKind::node_degraded;
+  }
+  SECTION("quarantined by a run") {
+    node.state = NodeState::quarantined;
+    node.held_by = HeldBy::run;
+    kind = CauseKind::node_failed;
+  }
+  SECTION("quarantined and silent: it failed") {
+    node.state = NodeState::quarantined;
+    node.silent_since = 5;
+    kind = CauseKind::node_failed;
+  }
+  SECTION("back in its old system") {
+    node.failed = "the new one did not boot";
+    kind = CauseKind::node_failed;
+  }
+  SECTION("a manual task, also of a node that was never installed") {
+    node.state = NodeState::unknown;
+    node.by_hand = "power it on";
+    kind = CauseKind::node_waits;
+  }
+  const auto problems = problems_of(node);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().kind == kind);
+  CHECK(problems.front().node == "gpu01");
+}
+
+TEST_CASE("problems: what operators do is none", "[bringup]") {
+  NodeNow node = well("gpu01");
+  node.silent_since = 5;
+  SECTION("quarantined by an operator") {
+    node.state = NodeState::quarantined;
+    node.held_by = HeldBy::an_operator;
+  }
+  SECTION("drained") { node.state = NodeState::drained; }
+  SECTION("never installed") { node.state = NodeState::discovered; }
+  SECTION("a run works on it, which says why it waits") { node.at_work = true; }
+  CHECK(problems_of(node).empty());
+}
+
+TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[bringup]") {
+  const rollout::Record record = with_canary_failed();
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu01"), well("gpu02"), well("gpu03")};
+  now.nodes[0].state = NodeState::quarantined;
+  const auto problems = current_problems(now);
+  CHECK(count(problems, CauseKind::rollout_stopped) == 1);
+  CHECK(count(problems, CauseKind::node_failed) == 1);
+  REQUIRE(problems.size() == 2);
+  for (const Problem& problem : problems)
+    CHECK(problem.node == (problem.kind == CauseKind::rollout_stopped ? "gpu01" : "gpu02"));
+
+  // Re-imaged by hand since: well again.
+  now.nodes[1].image_digest = "sha256:other";
+  CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
+}
+
+TEST_CASE("problems: a rollout that stands still, and a night without result", "[bringup]") {
+  rollout::Record record = with_canary_failed();
+  record.row->held.clear();
+  record.row->failed.clear();
+  ClusterNow now;
+  now.rollout = &record;
+  CHECK(current_problems(now).empty());
+  SECTION("paused") {
+    record.row->paused = true;
+    record.why_paused = "cancelled";
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(current_problems(now).front().kind == CauseKind::rollout_stopped);
+  }
+  SECTION("nothing was updated") {
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::nothing;
+    record.last_window->ended = 77;
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(current_problems(now).front().kind == CauseKind::window_bad);
+    CHECK(current_problems(now).front().since == 77);
+  }
+  SECTION("nodes failed, which are problems of their own") {
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::partial;
+    record.last_window->failed = 2;
+    CHECK(current_problems(now).empty());
+  }
+}
+
+TEST_CASE("problems: storage counts for nodes that are well otherwise", "[bringup]") {
+  ClusterNow now;
+  now.nodes = {well("gpu01"), well("gpu02"), well("gpu03")};
+  now.nodes[1].silent_since = 5;
+  Json problems = Json::array();
+  for (const char* name : {"gpu01", "gpu01", "gpu02", "gone"})
+    problems.push_back({{"node", name}, {"problem", "md0 is degraded"}});
+  now.storage.push_back({{"name", "scratch"}, {"problems", problems}});
+  const auto found = current_problems(now);
+  REQUIRE(found.size() == 2);
+  CHECK(count(found, CauseKind::node_silent) == 1);
+  CHECK(count(found, CauseKind::node_degraded) == 1);
+}
+
+TEST_CASE("problems: those of the controller have the kind of their topic", "[bringup]") {
+  ClusterNow now;
+  now.controller = {{"dhcp", "no interface"}, {"image node", "mirror refused"}, {"receiver ops", "500"}};
+  const auto found = current_problems(now);
+  REQUIRE(found.size() == 3);
+  CHECK(count(found, CauseKind::controller) == 1);
+  CHECK(count(found, CauseKind::receiver) == 1);
+  for (const Problem& problem : found)
+    if (problem.kind == CauseKind::image_build) CHECK(problem.image == "node");
+}
+
+TEST_CASE("problems: only nodes in service are compared", "[bringup]") {
+  NodeNow node = well("gpu01");
+  CHECK(counts(node));
+  node.held_by = HeldBy::an_operator;
+  CHECK(!counts(node));
+  node = well("gpu01");
+  for (const NodeState state : {NodeState::unknown, NodeState::discovered, NodeState::unadmitted,
+                                NodeState::drained, NodeState::draining}) {
+    node.state = state;
+    CHECK(!counts(node));
+  }
+}
