@@ -135,7 +135,7 @@ TEST_CASE("who took a node out before there was a column for it is read from its
   auto db = sqlite::Connection::open(":memory:", sqlite::Mode::read_write);
   REQUIRE(db.ok());
   REQUIRE(migrate(*db).ok());
-  REQUIRE(db->script("DROP TABLE rollout; ALTER TABLE node DROP COLUMN disk_written; "
+  REQUIRE(db->script("DROP TABLE notices; DROP TABLE rollout; ALTER TABLE node DROP COLUMN disk_written; "
                      "ALTER TABLE node DROP COLUMN held_by; PRAGMA user_version = 4")
               .ok());
   const auto insert = [&](const std::string& name, const std::string& state, const std::string& reason) {
@@ -162,7 +162,8 @@ void leave_schema_5(const TempDir& dir) {
   make_database(dir);
   auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
   REQUIRE(db.ok());
-  REQUIRE(db->script("DROP TABLE rollout; DELETE FROM node; ALTER TABLE node DROP COLUMN disk_written; "
+  REQUIRE(db->script("DROP TABLE notices; DROP TABLE rollout; DELETE FROM node; ALTER TABLE node DROP COLUMN "
+                     "disk_written; "
                      "PRAGMA user_version = 5")
               .ok());
   for (const char* node : {"n1", "n2", "n3", "n4", "n5"})
