@@ -21,6 +21,7 @@ class EventLog;
 class Executor;
 class ImageService;
 class LinkHub;
+class NoticeService;
 class PowerService;
 class RealReactor;
 class RolloutService;
@@ -43,6 +44,7 @@ struct Services {
   Bringup& bringup;    // plans, and runs from approved ones
   Executor& executor;  // the active run and the nodes' rows
   RolloutService& rollout;
+  NoticeService& notices;
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines
   const StorageReports& storage;
