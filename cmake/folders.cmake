@@ -40,7 +40,6 @@ muster_folder(controller/locate NEEDS muster_base)
 muster_folder(controller/power/describe)
 muster_folder(controller/nodes LINK base)
 muster_folder(controller/notices LINK base controller/causes controller/spec)
-muster_folder(controller/notices/service LINK base controller/causes controller/notices controller/ports controller/spec sys sys/http)
 muster_folder(controller/options LINK base)
 muster_folder(controller/spec LINK base controller/power/describe NEEDS yaml-cpp)
 muster_folder(controller/boot LINK base sys)
@@ -64,6 +63,8 @@ muster_folder(controller/executor LINK base controller/plan controller/ports con
 muster_folder(controller/spec/reader LINK base controller/causes controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
+muster_folder(controller/notices/service LINK base controller/causes controller/current controller/notices controller/ports controller/rollout
+  controller/spec controller/trust sys sys/http)
 muster_folder(controller/boot/service LINK base controller/boot controller/current controller/image controller/options controller/ports
   controller/spec controller/trust sys)
 muster_folder(controller/link LINK base controller/boot/service controller/engines controller/nodes controller/plan controller/ports
@@ -82,7 +83,7 @@ muster_folder(controller/api LINK base controller/boot controller/boot/service c
   controller/image/service controller/link controller/nodes controller/notices/service controller/options controller/plan controller/ports
   controller/power/provider controller/power/service controller/rollout/service controller/spec controller/spec/reader controller/store
   controller/trust sys sys/http)
-muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/causes controller/current
+muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
   controller/executor controller/image/service controller/link controller/nodes controller/notices/service controller/options controller/ports controller/power
   controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store controller/trust
   sys sys/http)

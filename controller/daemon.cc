@@ -21,7 +21,6 @@
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/held_run.h"
 #include "controller/bringup/own_machine_here.h"
-#include "controller/causes/cause.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
 #include "controller/image/service/image_service.h"
@@ -30,9 +29,7 @@
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
 #include "controller/nodes/states.h"
-#include "controller/notices/service/delivery.h"
-#include "controller/notices/service/notice_service.h"
-#include "controller/notices/service/site_zone.h"
+#include "controller/notices/service/site_notices.h"
 #include "controller/power/provider/provider_parts.h"
 #include "controller/power/service/consoles.h"
 #include "controller/power/service/power_service.h"
@@ -48,12 +45,9 @@
 #include "sys/lock_file.h"
 #include "sys/log.h"
 #include "sys/os.h"
-#include "sys/worker_pool.h"
 
 namespace muster {
 namespace {
-
-constexpr int kDeliveries = 4;  // receivers that are sent to at once
 
 // All parts of the controller except the servers, in order of dependency.
 struct Core {
@@ -117,16 +111,13 @@ struct Core {
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<RolloutWorld> rollout_world;
   std::unique_ptr<RolloutService> rollout;
-  SiteZone zone;
-  std::unique_ptr<NoticeService> notices;
-  WorkerPool deliveries{kDeliveries};  // after what its work comes back to
+  std::unique_ptr<SiteNotices> notices;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
   };  // called when the address of the network ports or the DHCP data has changed
 
   Status finish();
-  NoticeService::Parts notice_parts();
   ExecutorHooks hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
@@ -160,10 +151,12 @@ Status Core::finish() {
                                              [boot = Files().read_line("/proc/sys/kernel/random/boot_id")] {
                                                return rollout::BootTime{boot, since_boot()};
                                              });
-  notices = std::make_unique<NoticeService>(notice_parts());
+  notices = std::make_unique<SiteNotices>(SiteNotices::Parts{reactor, *store, spec, *vault,
+                                                             [this] { return rollout->record(); },
+                                                             [] { return std::vector<Cause>(); }, problems});
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
                                                  boot, power, *vault, images, *bringup, executor, *rollout,
-                                                 *notices, archive, discovery, storage, problems});
+                                                 notices->service(), archive, discovery, storage, problems});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -177,31 +170,6 @@ Status Core::finish() {
   });
   discovery.on_change([this] { reopen(); });
   return Ok{};
-}
-
-NoticeService::Parts Core::notice_parts() {
-  return {reactor,
-          *store,
-          [](const std::vector<Problem>& receivers) { return find_causes(receivers, {}); },
-          [this]() -> Result<NoticeService::Site> {
-            TRY(const auto current, spec.get());
-            return NoticeService::Site{current->spec.cluster, current->spec.notify,
-                                       zone.of(current->spec.time_zone)};
-          },
-          [this](TimeMs after) {
-            const rollout::Record* record = rollout->record();
-            return record ? rollout::window_line(*record, after) : std::string();
-          },
-          [this](const Json& values) { return vault->resolve(values); },
-          [this](const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,
-                 NoticeService::Sent sent) {
-            deliveries.run([this, receiver, notice, cluster, sent = std::move(sent)] {
-              Status result = fail(Code::failed, "the delivery was not finished: see musterd's log");
-              contain_exceptions("a delivery",
-                                 [&] { result = deliver(receiver, notice, cluster, DeliveryPaths()); });
-              reactor.post([sent, result] { sent(result); });
-            });
-          }};
 }
 
 // Messages of undeclared machines go to Discovery only, never to the executor, which changes nodes.
@@ -495,7 +463,7 @@ Status RealDaemon::start() {
     core_->warn_of_older_copy();
     core_->held_run.begin();
     core_->rollout->begin();
-    core_->notices->begin();
+    core_->notices->service().begin();
   });
   // Open the operators' socket last, so that a resumed run is active before their first request.
   TRY_(open_unix());

@@ -11,7 +11,6 @@
 #include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
-#include "controller/notices/service/notice_service.h"
 #include "controller/power/provider/provider_install.h"
 #include "controller/power/service/power_service.h"
 #include "controller/rollout/service/rollout_service.h"
@@ -32,8 +31,6 @@ void get_status(const CallPtr& call) {
   if (const rollout::Record* record = call->services.rollout.record())
     if (const std::string problem = rollout_problem(*record); !problem.empty())
       status["problems"]["rollout"] = problem;
-  if (const std::string trouble = call->services.notices.trouble(); !trouble.empty())
-    status["problems"]["notify"] = trouble;
   call->ok(status);
 }
 

@@ -48,7 +48,8 @@ class Turning {
  private:
   using Open = std::map<std::string, OpenCause>;
   Open::iterator find_same(const std::string& cause);
-  Open::iterator find_before(const Cause& cause, const std::set<std::string>& taken);
+  Open::iterator find_before(const Cause& cause, const std::vector<Open::iterator>& before,
+                             const std::set<std::string>& taken);
   void take(OpenCause& open, const Cause& cause);
   void leave(const std::string& name, const std::vector<Cause>& causes);
   std::optional<NoticeState> due(const OpenCause& open) const;
@@ -69,15 +70,14 @@ Turning::Open::iterator Turning::find_same(const std::string& cause) {
                       [&](const auto& open) { return open.second.cause == cause; });
 }
 
-// The cause that this one continues: of the same kind, with most of the same nodes.
-Turning::Open::iterator Turning::find_before(const Cause& cause, const std::set<std::string>& taken) {
+// The cause of `before` that this one continues: of the same kind, with most of the same nodes.
+Turning::Open::iterator Turning::find_before(const Cause& cause, const std::vector<Open::iterator>& before,
+                                             const std::set<std::string>& taken) {
   auto best = book_.causes.end();
   size_t most = 0;
-  for (auto it = book_.causes.begin(); it != book_.causes.end(); ++it) {
-    const OpenCause& open = it->second;
-    if (taken.count(it->first) || (!open.present && !open.known)) continue;
-    if (open.kind != cause_kind_word(cause.kind)) continue;
-    if (const size_t shared = shared_nodes(open.nodes, cause); shared > most) {
+  for (const auto& it : before) {
+    if (it->second.kind != cause_kind_word(cause.kind) || taken.count(it->first)) continue;
+    if (const size_t shared = shared_nodes(it->second.nodes, cause); shared > most) {
       best = it;
       most = shared;
     }
@@ -100,8 +100,11 @@ void Turning::read(const std::vector<Cause>& causes) {
     taken.insert(same->second);
     take(book_.causes[same->second], cause);
   }
+  std::vector<Open::iterator> before;
+  for (auto it = book_.causes.begin(); it != book_.causes.end(); ++it)
+    if (!taken.count(it->first) && (it->second.present || it->second.known)) before.push_back(it);
   for (const Cause* cause : others) {
-    auto open = find_before(*cause, taken);
+    auto open = find_before(*cause, before, taken);
     if (open == book_.causes.end()) {
       std::string name = cause->id;
       while (book_.causes.count(name)) name += "'";  // what began with this id has another one by now
@@ -299,7 +302,9 @@ void Turning::tidy() {
   std::erase_if(book_.causes, [&](const auto& one) {
     const OpenCause& open = one.second;
     const bool gone = !open.present && !open.known && book_.clock - open.turned >= kSettle && !open.unsaid;
-    return gone && (open.changes == 0 || book_.clock - open.changed >= kDay);
+    // It is remembered while its next changes count with these.
+    const auto old = [&](DurationMs at) { return at == 0 || book_.clock - at >= kDay; };
+    return gone && old(open.changed) && old(open.last_line);
   });
   std::erase_if(book_.receivers, [&](const auto& one) { return !spec_.receivers.count(one.first); });
   size_t too_many = book_.waiting.size() - std::min(book_.waiting.size(), kMostWaiting);
@@ -397,18 +402,9 @@ size_t waiting_for(const Book& book, const std::string& receiver) {
                     [&](const Notice& notice) { return notice.to.count(receiver) > 0; }));
 }
 
-std::vector<Problem> receiver_problems(const Book& book, const NotifySpec& spec) {
-  std::vector<Problem> out;
-  for (const auto& [name, state] : book.receivers) {
-    if (state.failures < kFailing || !spec.receivers.count(name)) continue;
-    Problem problem;
-    problem.kind = CauseKind::receiver;
-    // Without the error, which may differ with each attempt: `status` has it.
-    problem.reason = fmt::format("receiver {} does not take notices", name);
-    problem.since = state.failing_since;
-    out.push_back(std::move(problem));
-  }
-  return out;
+bool is_failing(const Book& book, const std::string& receiver) {
+  const auto state = book.receivers.find(receiver);
+  return state != book.receivers.end() && state->second.failures >= kFailing;
 }
 
 std::string to_text(const Book& book) { return dump_json(record_json(book)); }

@@ -107,8 +107,7 @@ void failed(Book& book, const std::string& receiver, const std::string& error);
 // What is sent on request; `number` makes its id unique.
 Notice test_notice(const std::string& number, TimeMs now);
 
-// Receivers that do not take notices.
-std::vector<Problem> receiver_problems(const Book& book, const NotifySpec& spec);
+bool is_failing(const Book& book, const std::string& receiver);
 size_t waiting_for(const Book& book, const std::string& receiver);
 
 std::string to_text(const Book& book);

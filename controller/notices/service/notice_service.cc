@@ -76,7 +76,8 @@ void NoticeService::take_turn() {
   turn.elapsed = last_turn_ ? at - last_turn_ : book_.time > 0 ? turn.now - book_.time : 0;
   turn.local = site->zone.at(turn.now);
   turn.window = parts_.window(turn.now - notices::kDay);
-  auto causes = parts_.causes(notices::receiver_problems(book_, site->notify));
+  show_failing();
+  auto causes = parts_.causes();
   edit({[causes = std::move(causes), notify = site->notify, turn](Book& book) {
           return notices::turn(book, causes, notify, turn);
         },
@@ -193,21 +194,22 @@ Json NoticeService::shown() {
   return {{"causes", causes}, {"receivers", receivers}, {"waiting", all.waiting}, {"lost", all.lost}};
 }
 
-std::string NoticeService::trouble() {
-  std::string out;
-  if (!load()) return "the notices cannot be read from the store";
-  for (const auto& [name, state] : book_.receivers)
-    if (state.failures >= notices::kFailing)
-      out += fmt::format("{}receiver {}: {} ({} attempts, {} notices wait)", out.empty() ? "" : "; ", name,
-                         state.error, state.failures, notices::waiting_for(book_, name));
+NoticeService::Counts NoticeService::counts() const {
+  Counts out;
+  for (const Notice& notice : book_.waiting) out.waiting += static_cast<int64_t>(notice.to.size());
+  for (const auto& [name, state] : book_.receivers) out.lost += state.lost;
+  if (const auto site = parts_.site(); site.ok())
+    for (const auto& [name, receiver] : site->notify.receivers)
+      out.failing[name] = notices::is_failing(book_, name);
   return out;
 }
 
-NoticeService::Counts NoticeService::counts() const {
-  Counts out;
-  for (const Notice& notice : book_.waiting) out.waiting += notice.to.size();
-  for (const auto& [name, state] : book_.receivers) out.lost += state.lost;
-  return out;
+// The text has no error, which may differ with each attempt: another text would be another cause.
+void NoticeService::show_failing() {
+  const std::string front = "receiver ";
+  std::erase_if(parts_.problems, [&](const auto& one) { return one.first.starts_with(front); });
+  for (const auto& [name, fails] : counts().failing)
+    if (fails) parts_.problems[front + name] = "does not take notices: see `muster notify`";
 }
 
 void NoticeService::acknowledge(const std::string& cause, notices::Acknowledged ack, Done done) {

@@ -4,7 +4,7 @@
 // and only then hands notices to `send`, one at a time per receiver. What a receiver took leaves the row
 // before the next one is sent to it. A controller that is killed in between sends that one again, with the
 // same id. What fails is retried until it is a day old; a receiver that fails is a problem itself
-// (problems(), shown()). Thread: the reactor's; `done` may be called before the call returns.
+// (Parts::problems). Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <deque>
@@ -36,8 +36,10 @@ class NoticeService {
   struct Parts {
     Reactor& reactor;
     Store& store;
-    // Of now, with the problems of receivers.
-    std::function<std::vector<Cause>(const std::vector<Problem>& receivers)> causes;
+    // Of now, among them those of `problems`.
+    std::function<std::vector<Cause>()> causes;
+    // Problems of the controller (Services::problems): "receiver NAME" is set while that receiver fails.
+    std::map<std::string, std::string>& problems;
     // not_found: there is no spec yet.
     std::function<Result<Site>()> site;
     // How the last rollout's window went, if it ended after this time; else "".
@@ -58,17 +60,15 @@ class NoticeService {
   // {causes: [{cause, kind, what, detail, next, nodes, since, known, changes, acknowledged}], receivers:
   // [{name, waiting, lost, failures, error, last_delivery}], waiting, lost}
   Json shown();
-  // One line for `muster status`; "" if all receivers take what they are sent.
-  std::string trouble();
   // The acknowledged cause. not_found, conflict, invalid: as acknowledge() in book.h.
   void acknowledge(const std::string& cause, notices::Acknowledged ack, Done done);
   // Sends a notice of state "test" to one receiver, or all ("") -> {receivers: [{name, error}]}, with error ""
   // for one that took it. not_found: no such receiver.
   void test(const std::string& receiver, Done done);
-  // Notices that are not delivered yet, and those given up, over all receivers.
+  // Notices that are not delivered yet, and those given up, over all receivers; which of these fail.
   struct Counts {
-    size_t waiting = 0;
-    int64_t lost = 0;
+    int64_t waiting = 0, lost = 0;
+    std::map<std::string, bool> failing = {};
   };
   Counts counts() const;
 
@@ -88,6 +88,7 @@ class NoticeService {
   void flush();
   void send_due();
   void send_one(const Site& site, const Receiver& receiver, const notices::Notice& notice);
+  void show_failing();
   void sent(const std::string& receiver, const std::string& id, const Status& result);
   Result<Receiver> with_secrets(const Receiver& receiver) const;
 
