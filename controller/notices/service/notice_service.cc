@@ -92,7 +92,7 @@ void NoticeService::edit(Edit one) {
   flush();
 }
 
-// What was asked for while a row is being written is in the next one.
+// Edits that come while a row is being written are in the next one.
 void NoticeService::flush() {
   if (writing_ || edits_.empty() || !load()) return;
   auto edits = std::make_shared<std::deque<Edit>>(std::exchange(edits_, {}));
