@@ -138,23 +138,26 @@ void Turning::take(OpenCause& open, const Cause& cause) {
 // A cause that is there no more: it is over, or all its nodes are in others of its kind now.
 void Turning::leave(const std::string& name, const std::vector<Cause>& causes) {
   OpenCause& open = book_.causes[name];
-  std::string into;
-  size_t found = 0;
+  auto into = book_.causes.end();
+  std::set<std::string> elsewhere;
   for (const Cause& cause : causes) {
-    if (open.kind != cause_kind_word(cause.kind)) continue;
-    const size_t shared = shared_nodes(open.nodes, cause);
-    if (shared > 0 && into.empty()) into = cause.id;
-    found += shared;
+    if (open.kind != cause_kind_word(cause.kind) || shared_nodes(open.nodes, cause) == 0) continue;
+    if (into == book_.causes.end()) into = find_same(cause.id);
+    elsewhere.insert(cause.nodes.begin(), cause.nodes.end());
   }
-  const auto other = into.empty() ? book_.causes.end() : find_same(into);
-  if (open.nodes.empty() || found < open.nodes.size() || other == book_.causes.end()) {
+  if (open.nodes.empty() || into == book_.causes.end() ||
+      !std::includes(elsewhere.begin(), elsewhere.end(), open.nodes.begin(), open.nodes.end())) {
     open.present = false;
     open.turned = book_.clock;
     return;
   }
-  auto& replaces = other->second.replaces;
-  if (open.known) replaces.push_back(open.cause);
-  replaces.insert(replaces.end(), open.replaces.begin(), open.replaces.end());
+  OpenCause& other = into->second;
+  if (open.known && !other.known) {  // receivers know of it under this name
+    other.known = true;
+    other.known_nodes = open.known_nodes;
+  }
+  if (open.known) other.replaces.push_back(open.cause);
+  other.replaces.insert(other.replaces.end(), open.replaces.begin(), open.replaces.end());
   book_.causes.erase(name);
 }
 
@@ -176,6 +179,8 @@ void Turning::look_at_changes() {
     else if (open.grew == 0)
       open.grew = book_.clock;
     if (const auto state = due(open)) change(open, *state);
+    const bool gone = !open.present && !open.known && book_.clock - open.turned >= kSettle;
+    if (gone) open.ack.reset();  // it was acknowledged before there was a notice
     const bool may_say = open.last_line == 0 || book_.clock - open.last_line >= kDay;
     if (!open.unsaid || !may_say || open.ack) continue;
     made_.push_back(notice_of(open, NoticeState::flaps));

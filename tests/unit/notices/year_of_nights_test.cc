@@ -49,7 +49,7 @@ class Year {
     while (at_ < end && checker_.complaint().empty()) {
       for (; next != events_.end() && next->first <= at_; ++next) happen(next->second);
       turn();
-      const DurationMs step = checker_.waits() || settles_ > at_ ? 10 * kSecond : 6 * kHour;
+      const DurationMs step = checker_.waits() || settles_ > at_ ? 15 * kSecond : 6 * kHour;
       DurationMs to = at_ + step;
       if (next != events_.end()) to = std::min(to, next->first);
       to = std::max(to, at_ + kSecond);
@@ -81,9 +81,9 @@ class Year {
 
   void draw(DurationMs night) {
     const DurationMs begin = night + 21 * kHour + upto(10 * kHour);
-    if (chance(30)) add_fault(begin, 1);
-    if (chance(2)) add_fault(begin, 15 + upto(15));  // flaps
-    if (chance(1))
+    if (chance(20)) add_fault(begin, 1);
+    if (chance(1)) add_fault(begin, 10 + upto(10));  // flaps
+    if (upto(299) == 0)
       for (int64_t i = 12 + upto(40); i > 0; --i) add_fault(begin + upto(5 * kSecond), 1);
     if (chance(2)) add(begin, {Event::set_clock, "", {}, 0, (upto(1) ? 1 : -1) * upto(5 * kHour)});
     if (chance(3)) add(begin + upto(kHour), {Event::restart});
@@ -116,7 +116,7 @@ class Year {
   }
 
   void happen(const Event& event) {
-    settles_ = at_ + 2 * kMinute;
+    settles_ = at_ + kMinute;
     switch (event.what) {
       case Event::begin:
       case Event::grow: {
