@@ -36,7 +36,7 @@ class Checker {
   // True while a notice is due: the next turn should not be far.
   bool waits() const {
     for (const auto& [cause, seen] : seen_)
-      if (!seen.expected.empty() || seen.differs >= 0 || seen.larger >= 0) return true;
+      if (!seen.expected.empty() || seen.differs >= 0 || (seen.larger >= 0 && !seen.acked)) return true;
     return false;
   }
   const std::string& complaint() const { return complaint_; }
