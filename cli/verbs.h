@@ -26,6 +26,8 @@ void add_power(Verb& app, Context& context);
 void add_node(Verb& app, Context& context);
 void add_image(Verb& app, Context& context);
 void add_spec(Verb& app, Context& context);
+void add_notify(Verb& app, Context& context);
+void add_ack(Verb& app, Context& context);
 void add_secret(Verb& app, Context& context);
 void add_drain(Verb& app, Context& context);
 void add_sim(Verb& app, Context& context);

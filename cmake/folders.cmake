@@ -40,6 +40,7 @@ muster_folder(controller/locate NEEDS muster_base)
 muster_folder(controller/power/describe)
 muster_folder(controller/causes LINK base)
 muster_folder(controller/nodes LINK base)
+muster_folder(controller/notices LINK base controller/causes controller/spec)
 muster_folder(controller/options LINK base)
 muster_folder(controller/spec LINK base controller/power/describe NEEDS yaml-cpp)
 muster_folder(controller/boot LINK base sys)
@@ -61,9 +62,11 @@ muster_folder(controller/rollout LINK base controller/engines controller/nodes c
 muster_folder(controller/run LINK base controller/nodes controller/plan controller/ports controller/power/describe)
 muster_folder(controller/executor LINK base controller/plan controller/ports controller/run sys)
 muster_folder(controller/metrics LINK base controller/nodes controller/ports controller/rollout controller/run)
-muster_folder(controller/spec/reader LINK base controller/engines controller/power/describe controller/report controller/rollout
+muster_folder(controller/spec/reader LINK base controller/causes controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
+muster_folder(controller/notices/service LINK base controller/causes controller/current controller/notices controller/ports controller/rollout
+  controller/spec controller/trust sys sys/http)
 muster_folder(controller/boot/service LINK base controller/boot controller/current controller/image controller/options controller/ports
   controller/spec controller/trust sys)
 muster_folder(controller/link LINK base controller/boot/service controller/engines controller/nodes controller/plan controller/ports
@@ -82,12 +85,12 @@ muster_folder(controller/rollout/service LINK base controller/bringup controller
   controller/plan controller/ports controller/rollout sys)
 muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/causes controller/current
   controller/executor controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes
-  controller/options controller/plan controller/ports controller/power/provider controller/power/service controller/rollout/service
-  controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
+  controller/notices/service controller/options controller/plan controller/ports controller/power/provider controller/power/service
+  controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
-  controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/options controller/ports
-  controller/power controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store
-  controller/trust sys sys/http)
+  controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/notices/service
+  controller/options controller/ports controller/power controller/power/provider controller/power/sakura controller/power/service
+  controller/rollout/service controller/store controller/trust sys sys/http)
 
 # The agent.
 muster_folder(agent/core LINK base sys)

@@ -36,6 +36,7 @@
 #include "controller/metrics/service/metrics_service.h"
 #include "controller/metrics/service/metrics_sources.h"
 #include "controller/nodes/states.h"
+#include "controller/notices/service/site_notices.h"
 #include "controller/power/provider/provider_parts.h"
 #include "controller/power/service/consoles.h"
 #include "controller/power/service/power_service.h"
@@ -121,6 +122,7 @@ struct Core {
   std::unique_ptr<MetricsService> metrics;
   CurrentCauses causes{{options.lab, reactor, *store, spec, executor, storage, problems},
                        [this] { return rollout ? rollout->record() : nullptr; }};
+  std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
   };  // called when the address of the network ports or the DHCP data has changed
@@ -164,9 +166,12 @@ Status Core::finish() {
       reactor, NodesView({options.lab, reactor, *store, spec, executor, storage, problems}), *store, executor,
       controller_certificates(authority), [this] { return rollout->record(); },
       [this] { return image_metrics(images, spec); }});
-  services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
-                                                 boot, power, *vault, images, *bringup, executor, *rollout,
-                                                 archive, discovery, storage, *metrics, problems, causes});
+  notices = std::make_unique<SiteNotices>(SiteNotices::Parts{reactor, *store, spec, *vault,
+                                                             [this] { return rollout->record(); },
+                                                             [this] { return causes.look(); }, problems});
+  services = std::make_unique<Services>(
+      Services{options, authority, reactor, *store, spec, events, link, boot, power, *vault, images, *bringup,
+               executor, *rollout, notices->service(), archive, discovery, storage, *metrics, problems, causes});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -445,6 +450,7 @@ Status RealDaemon::start() {
     core_->warn_of_older_copy();
     core_->held_run.begin();
     core_->rollout->begin();
+    core_->notices->service().begin();
   });
   // Open the operators' socket last, so that a resumed run is active before their first request.
   TRY_(open_unix());

@@ -46,6 +46,11 @@ CREATE TABLE node (
   facts          TEXT NOT NULL,
   accepted_run   INTEGER NOT NULL
 , held_by TEXT NOT NULL DEFAULT '', disk_written TEXT NOT NULL DEFAULT '{}', held_since INTEGER NOT NULL DEFAULT 0, held_caller TEXT NOT NULL DEFAULT '') STRICT;
+CREATE TABLE notices (
+  id   INTEGER PRIMARY KEY CHECK (id = 1),
+  time INTEGER NOT NULL,  -- of its last change
+  text TEXT NOT NULL
+) STRICT;
 CREATE TABLE plan (
   digest        TEXT PRIMARY KEY,
   kind          TEXT NOT NULL,

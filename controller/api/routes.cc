@@ -46,6 +46,13 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/rollout/unskip", Role::operators, unskip_node, "{node}: ends a skip"},
     {"GET", "/v1/rollout/report", Role::operators, report_rollout,
      "?id=N: what changed, phase times, nodes left out, failures; default: the newest"},
+    // who is to know
+    {"GET", "/v1/notices", Role::operators, get_notices,
+     "open causes, and per receiver what waits and why it was not delivered"},
+    {"POST", "/v1/notices/test", Role::operators, test_notices,
+     "{receiver}: sends a test to one receiver, or all, and returns what each answered"},
+    {"POST", "/v1/causes/{cause}/ack", Role::operators, acknowledge_cause,
+     "{reason}: no more notices of this cause until it is over; four digits of its id are enough"},
     // what is
     {"GET", "/v1/status", Role::operators, get_status,
      "controller, run, every node with phase and progress, and the causes of all that is wrong"},

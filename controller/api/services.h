@@ -23,6 +23,7 @@ class Executor;
 class ImageService;
 class LinkHub;
 class MetricsService;
+class NoticeService;
 class PowerService;
 class RealReactor;
 class RolloutService;
@@ -45,6 +46,7 @@ struct Services {
   Bringup& bringup;    // plans, and runs from approved ones
   Executor& executor;  // the active run and the nodes' rows
   RolloutService& rollout;
+  NoticeService& notices;
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines
   const StorageReports& storage;

@@ -151,7 +151,6 @@ Json NodesView::node(const NodeName& name) const {
   return j;
 }
 
-// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
 Json NodesView::run() const {
   const auto row = parts_.store.run(0);
   if (!row.ok()) return nullptr;

@@ -134,6 +134,13 @@ struct RolloutRow {
   std::string text;
 };
 
+// See controller/notices/book.h. There is one.
+struct NoticesRow {
+  int64_t id = 1;
+  TimeMs time = 0;  // of its last change
+  std::string text;
+};
+
 struct DeleteSecret {
   std::string name;
 };
@@ -151,7 +158,7 @@ struct DeleteJoinTokens {
 };  // deletes the node's join tokens, used or not; written when a power-on of the node begins
 using Write =
     std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                 ReportRow, RolloutRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
+                 ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
                  DeleteJoinTokens>;  // a row with a key replaces the row with the same key
 
 // Read-only access to the records of runs: specs, plans, journals, reports, events.
@@ -237,6 +244,7 @@ class Store : public RunArchive {
   }
   virtual Result<RolloutRow> rollout(int64_t id) = 0;      // 0: the newest; not_found when none
   virtual Result<std::vector<RolloutRow>> rollouts() = 0;  // oldest first, without text
+  virtual Result<NoticesRow> notices() = 0;                // not_found when none
   // Returns when the database was last found to be an older copy of itself, or lost, so that newer rows are
   // missing; 0: never. Rows about machines from before that time may be wrong. restored_why(): the reason; ""
   // unless it was found at this start.

@@ -1,8 +1,6 @@
 #include "controller/power/command_driver.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/utf8.h"
+#include "sys/own_program.h"
 
 namespace muster {
 
@@ -19,23 +18,6 @@ namespace {
 constexpr const char* kFolder = "/etc/muster/power.d";
 constexpr DurationMs kRun = 60 * kSecond, kCommandPoll = 2 * kSecond;
 constexpr size_t kMaxOutput = 256 << 10;
-
-// The program and its folder must be writable only for root and musterd's user: it is passed passwords and
-// runs with musterd's privileges.
-Status must_be_ours(const std::string& path, bool folder) {
-  struct stat info;
-  if (::lstat(path.c_str(), &info) != 0)
-    return fail(Code::invalid, fmt::format("{} does not exist; the driver `command` requires it", path));
-  if (folder ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode))
-    return fail(Code::invalid, fmt::format("{} is not a {}", path, folder ? "folder" : "regular file"));
-  if ((info.st_uid != 0 && info.st_uid != ::geteuid()) || (info.st_mode & (S_IWGRP | S_IWOTH)))
-    return fail(
-        Code::denied,
-        fmt::format("{} is writable by users other than root: run `chown root` and `chmod go-w` on it",
-                    path));
-  if (!(info.st_mode & S_IXUSR)) return fail(Code::invalid, path + " is not executable");
-  return Ok{};
-}
 
 // A path is not allowed: with a path, the spec could name any program on the controller host.
 bool is_plain_name(const std::string& name) {
@@ -108,8 +90,7 @@ Result<Json> CommandPower::request(const std::string& verb, bool changes, Json m
   if (left() <= 0)
     return fail(Code::unavailable, fmt::format("no time left to run {} {}", target_.program, verb));
   const std::string path = folder_ + "/" + target_.program;
-  TRY_(must_be_ours(folder_, true));
-  TRY_(must_be_ours(path, false));
+  TRY_(must_be_own_program(folder_, target_.program));
   more["contract"] = 1;
   more["verb"] = verb;
   more["node"] = target_.node;

@@ -149,6 +149,19 @@ int64_t idle_windows(const WindowResult& result) {
   return idle ? result.idle_before + 1 : 0;
 }
 
+std::string window_line(const Record& record, TimeMs after) {
+  if (!record.last_window || record.last_window->ended <= after) return "";
+  const WindowResult& result = *record.last_window;
+  int64_t left = 0;
+  for (const auto& [reason, count] : result.left) left += count;
+  std::string out =
+      fmt::format("night {}: {}{}, {} nodes updated", result.night, word_of(kWindowOutcomes, result.outcome),
+                  result.why.empty() ? "" : " (" + result.why + ")", result.updated);
+  if (result.failed > 0) out += fmt::format(", {} failed", result.failed);
+  if (left > 0) out += fmt::format(", {} wait", left);
+  return out;
+}
+
 std::string rollout_problem(const Record& record) {
   const std::string state = state_of(record);
   constexpr const char* kSee = ": `muster rollout status`";

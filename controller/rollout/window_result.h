@@ -60,6 +60,9 @@ WindowResult result_of(const Record& record, const LastLook& look, TimeMs now);
 bool is_noted(const Record& record);
 // Nights in a row, this one included, in which no node was updated although one needed it.
 int64_t idle_windows(const WindowResult& result);
+// One line about the last window that ended after this time: "night 4: progress, 14 nodes updated, 1 failed";
+// "" if there was none.
+std::string window_line(const Record& record, TimeMs after);
 // One line for `muster status`; "" if nothing needs an operator.
 std::string rollout_problem(const Record& record);
 

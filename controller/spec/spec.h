@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "controller/power/describe/driver_description.h"
 #include "controller/spec/apt_origin.h"
+#include "controller/spec/notify_spec.h"
 
 namespace muster {
 
@@ -260,6 +261,7 @@ struct Spec {
   std::vector<DriveModel> drive_models;  // acceptance.drives: take precedence over the shipped ones
   LimitsSpec limits;
   std::optional<RolloutSpec> rollout;
+  NotifySpec notify;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
   Additions additions;                              // of every node

@@ -23,6 +23,7 @@ MUSTER_RECORD(SecretRow, name, time, sealed)
 MUSTER_RECORD(EventRow, seq, time, run, node, kind, json)
 MUSTER_RECORD(ReportRow, run, time, json, measured)
 MUSTER_RECORD(RolloutRow, id, time, text)
+MUSTER_RECORD(NoticesRow, id, time, text)
 
 namespace {
 
@@ -41,6 +42,7 @@ constexpr const char* table_of(const SecretRow*) { return "secret"; }
 constexpr const char* table_of(const EventRow*) { return "event"; }
 constexpr const char* table_of(const ReportRow*) { return "report"; }
 constexpr const char* table_of(const RolloutRow*) { return "rollout"; }
+constexpr const char* table_of(const NoticesRow*) { return "notices"; }
 
 // Rows with a `seq`, which the database assigns, are added; others replace the row with the same key.
 template <typename R>
@@ -306,6 +308,10 @@ Result<RolloutRow> read_rollout(Connection& db, int64_t id) {
 }
 Result<std::vector<RolloutRow>> read_rollouts(Connection& db) {
   return all<RolloutRow>(db, "ORDER BY id", {}, {{"text", "''"}});
+}
+
+Result<NoticesRow> read_notices(sqlite::Connection& db) {
+  return one<NoticesRow>(db, "WHERE id = 1", {}, "no notices");
 }
 
 Result<ReportRow> read_report(Connection& db, int64_t run) {

@@ -30,6 +30,7 @@ Result<std::vector<EventRow>> read_events(sqlite::Connection& db, const EventQue
 
 Result<RolloutRow> read_rollout(sqlite::Connection& db, int64_t id);
 Result<std::vector<RolloutRow>> read_rollouts(sqlite::Connection& db);
+Result<NoticesRow> read_notices(sqlite::Connection& db);
 Result<ReportRow> read_report(sqlite::Connection& db, int64_t run);
 Result<std::vector<ReportRow>> read_reports(sqlite::Connection& db, int64_t run, size_t limit);
 

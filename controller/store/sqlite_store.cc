@@ -187,6 +187,7 @@ class SqliteStore : public Store {
   }
   Result<RolloutRow> rollout(int64_t id) override { return read_rollout(reader_, id); }
   Result<std::vector<RolloutRow>> rollouts() override { return read_rollouts(reader_); }
+  Result<NoticesRow> notices() override { return read_notices(reader_); }
   TimeMs restored() const override { return start_.restored; }
   std::string restored_why() const override { return start_.why; }
   std::string history() const override { return start_.history; }

@@ -12,7 +12,7 @@
 // sent (connect or TLS failed); `timeout` = it was sent and the answer was not complete (outcome unknown);
 // `denied` = the peer's certificate is not the pinned one or not of our CA, or the peer rejected ours (the
 // request was not processed). Addresses are numeric: no name is ever resolved, so that the client works in a
-// static binary. A caller with a name resolves it, and has it checked with `host_name`.
+// static binary. A caller with a name resolves it (sys/http/by_name.h), and has it checked with `host_name`.
 #pragma once
 
 #include <cstdint>
@@ -139,6 +139,9 @@ struct HttpClientOptions {
   // Instead of ca_pem, or in addition: "sha256:<hex>" of the leaf certificate, or of a CA certificate that
   // the server sends in its chain and that signed the leaf.
   std::string pin_sha256 = {};
+  // "http://10.0.0.1:3128": an HTTP proxy, which then makes the connection (CONNECT for https), so that `base`
+  // may have a name in place of an address. The proxy sees neither content nor headers of https.
+  std::string proxy = {};
   // In addition: the organization in the leaf's subject, "" for any. A CA that signs for other purposes as
   // well does not identify the server.
   std::string peer_organization = {};

@@ -113,6 +113,7 @@ class BlockingClient : public HttpClient {
     fingerprint_.clear();
     Deadline soon = deadline.sooner(options_.connect_timeout);
     TRY_(line_.connect(target_, soon));
+    if (target_.tls && !target_.authority.empty()) TRY_(line_.tunnel(target_.authority, soon));
     if (target_.tls) TRY_(line_.start_tls(context_.get(), target_, options_, soon, fingerprint_));
     return Ok{};
   }
@@ -223,7 +224,9 @@ class BlockingClient : public HttpClient {
     if (!request.body.empty() || (request.method != "GET" && request.method != "HEAD"))
       headers["Content-Length"] = std::to_string(request.body.size());
     if (!options_.keep_alive) headers["Connection"] = "close";
-    std::string head = fmt::format("{} {} HTTP/1.1\r\n", request.method, request.target);
+    const bool absolute = !target_.tls && !target_.authority.empty();  // a proxy reads it
+    std::string head = fmt::format("{} {}{} HTTP/1.1\r\n", request.method,
+                                   absolute ? "http://" + target_.authority : "", request.target);
     for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
     return head + "\r\n";
   }
@@ -240,7 +243,8 @@ class BlockingClient : public HttpClient {
 
 Result<std::unique_ptr<HttpClient>> make_http_client(HttpClientOptions options) {
   using namespace http_client;
-  TRY(Target target, parse_base(options.base));
+  TRY(Target target,
+      options.proxy.empty() ? parse_base(options.base) : parse_proxied(options.base, options.proxy));
   ContextPtr context;
   if (target.tls) {
     if (options.ca_pem.empty() && options.pin_sha256.empty() && !options.insecure_first_use)

@@ -180,6 +180,23 @@ Result<Target> parse_base(std::string_view base) {
   return target;
 }
 
+Result<Target> parse_proxied(std::string_view base, const std::string& proxy) {
+  TRY(Target target, parse_base(proxy));
+  if (target.tls || target.address.ss_family == AF_UNIX)
+    return fail(Code::invalid, "not a proxy such as http://10.0.0.1:3128: " + proxy);
+  target.tls = base.substr(0, 8) == "https://";
+  if (!target.tls && base.substr(0, 7) != "http://")
+    return fail(Code::invalid, fmt::format("not an http or https address: {}", base));
+  base.remove_prefix(target.tls ? 8 : 7);
+  if (!base.empty() && base.back() == '/') base.remove_suffix(1);
+  if (base.empty() || base.find_first_of(std::string_view("/ @\r\n\0", 6)) != std::string_view::npos)
+    return fail(Code::invalid, fmt::format("not a host: {}", base));
+  target.host = std::string(base);
+  const bool has_port = base.rfind(':') != std::string_view::npos && base.back() != ']';
+  target.authority = target.host + (has_port ? "" : target.tls ? ":443" : ":80");
+  return target;
+}
+
 Deadline::Deadline(DurationMs ms)
     : at_(Clock::now() + std::chrono::milliseconds(std::max<DurationMs>(ms, 0))) {}
 
@@ -260,6 +277,28 @@ Status Line::connect(const Target& target, const Deadline& deadline) {
   if (number == 0) return Ok{};
   close();
   return fail(Code::unavailable, fmt::format("connecting to {}: {}", target.host, strerror(number)));
+}
+
+Status Line::tunnel(const std::string& authority, const Deadline& deadline) {
+  const std::string request = fmt::format("CONNECT {0} HTTP/1.1\r\nHost: {0}\r\n\r\n", authority);
+  constexpr size_t kMostHeader = 16 << 10;
+  bool any_sent = false;
+  Io io = write_all(request, deadline, any_sent);
+  std::string answer;
+  // One byte at a time: what follows the header belongs to TLS.
+  while (io == Io::done && !answer.ends_with("\r\n\r\n") && answer.size() < kMostHeader) {
+    char byte = 0;
+    size_t size = 0;
+    io = read_some(&byte, 1, deadline, size);
+    answer.append(&byte, size);
+  }
+  if (io != Io::done)
+    return hang_up(Code::unavailable,
+                   io == Io::late ? "the proxy did not answer in time" : "the proxy closed the connection");
+  const bool fine = answer.size() > 12 && answer.starts_with("HTTP/1.") && answer[9] == '2';
+  if (fine && answer.ends_with("\r\n\r\n")) return Ok{};
+  return hang_up(Code::unavailable, fmt::format("the proxy does not connect to {}: {}", authority,
+                                                answer.substr(0, std::min<size_t>(answer.find('\r'), 80))));
 }
 
 Status Line::start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,

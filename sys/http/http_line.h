@@ -28,11 +28,14 @@ struct Target {
   bool tls = false;
   sockaddr_storage address = {};
   socklen_t size = 0;
-  std::string host;  // for the Host header
+  std::string host;       // for the Host header
+  std::string authority;  // "hooks.example:443", what a proxy connects to
 };
 
 // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"; invalid: anything else.
 Result<Target> parse_base(std::string_view base);
+// Of a base that a proxy connects to, which may have a name: the address is the proxy's.
+Result<Target> parse_proxied(std::string_view base, const std::string& proxy);
 
 // A point in time after which no wait of a call continues.
 class Deadline {
@@ -61,6 +64,8 @@ class Line {
 
   // unavailable: the connection was not established.
   Status connect(const Target& target, const Deadline& deadline);
+  // Has the proxy at the other end connect to `authority`. unavailable: it does not.
+  Status tunnel(const std::string& authority, const Deadline& deadline);
   // denied: one side rejects the other's certificate. `seen`: the fingerprint of the peer's certificate.
   Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
                    const Deadline& deadline, std::string& seen);

@@ -405,6 +405,16 @@ void rollouts_are_kept_by_id(StoreHarness& h) {
   CHECK(all->at(1).text == "");
 }
 
+void there_is_one_row_of_notices(StoreHarness& h) {
+  CHECK(h.store().notices().error().code == Code::not_found);
+  must(h, {NoticesRow{1, 10, "{\"it's\": 1}"}});
+  CHECK(h.store().notices()->text == "{\"it's\": 1}");
+  must(h, {NoticesRow{1, 30, "changed"}});
+  h.reopen();
+  CHECK(h.store().notices()->text == "changed");
+  CHECK(h.store().notices()->time == 30);
+}
+
 void ids_grow(StoreHarness& h) {
   const int64_t first = h.store().next_run_id();
   CHECK(first == 1);

@@ -34,6 +34,7 @@ void events_are_paged(StoreHarness& h);
 void events_are_found(StoreHarness& h);
 void reports_are_kept_per_run(StoreHarness& h);
 void rollouts_are_kept_by_id(StoreHarness& h);
+void there_is_one_row_of_notices(StoreHarness& h);
 void ids_grow(StoreHarness& h);
 void everything_survives_reopening(StoreHarness& h);
 

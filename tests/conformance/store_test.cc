@@ -102,6 +102,7 @@ TEST_CASE("store conformance", "[store][conformance]") {
   SECTION(kind + ": events are found") { events_are_found(*h); }
   SECTION(kind + ": reports are kept per run") { reports_are_kept_per_run(*h); }
   SECTION(kind + ": rollouts are kept by id") { rollouts_are_kept_by_id(*h); }
+  SECTION(kind + ": there is one row of notices") { there_is_one_row_of_notices(*h); }
   SECTION(kind + ": ids grow") { ids_grow(*h); }
   SECTION(kind + ": everything survives reopening") { everything_survives_reopening(*h); }
 }

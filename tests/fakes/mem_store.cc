@@ -130,6 +130,7 @@ Status MemStore::apply(const std::vector<Write>& rows) {
       },
       [&](const ReportRow& r) { tables_.reports[r.run] = r; },
       [&](const RolloutRow& r) { tables_.rollouts[r.id] = r; },
+      [&](const NoticesRow& r) { tables_.notices[r.id] = r; },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
       [&](const RevokeCertificates& r) {
         for (auto& [serial, certificate] : tables_.certificates)
@@ -237,6 +238,7 @@ Result<std::vector<RolloutRow>> MemStore::rollouts() {
   for (RolloutRow& row : rows) row.text.clear();
   return rows;
 }
+Result<NoticesRow> MemStore::notices() { return lookup(tables_.notices, 1, "no notices"); }
 Result<std::vector<ReportRow>> MemStore::reports(int64_t run, size_t limit) {
   std::vector<ReportRow> out;
   for (auto it = tables_.reports.rbegin(); it != tables_.reports.rend() && out.size() < limit; ++it) {

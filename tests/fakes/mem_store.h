@@ -57,6 +57,7 @@ class MemStore : public Store {
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override;
   Result<RolloutRow> rollout(int64_t id) override;
   Result<std::vector<RolloutRow>> rollouts() override;
+  Result<NoticesRow> notices() override;
   int64_t next_run_id() override;
   int64_t next_spec_revision() override;
 
@@ -73,6 +74,7 @@ class MemStore : public Store {
     std::map<int64_t, EventRow> events;
     std::map<int64_t, ReportRow> reports;
     std::map<int64_t, RolloutRow> rollouts;
+    std::map<int64_t, NoticesRow> notices;
   };
   struct Batch {
     std::vector<Write> rows;

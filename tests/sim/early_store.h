@@ -47,6 +47,7 @@ class StoreInFront : public Store {
   }
   Result<RolloutRow> rollout(int64_t id) override { return store_.rollout(id); }
   Result<std::vector<RolloutRow>> rollouts() override { return store_.rollouts(); }
+  Result<NoticesRow> notices() override { return store_.notices(); }
   TimeMs restored() const override { return store_.restored(); }
   std::string restored_why() const override { return store_.restored_why(); }
   std::string history() const override { return store_.history(); }

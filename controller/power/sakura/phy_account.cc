@@ -10,6 +10,7 @@
 #include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/utf8.h"
+#include "sys/http/by_name.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -17,7 +18,6 @@ namespace muster {
 namespace {
 
 constexpr const char* kHost = "secure.sakura.ad.jp";
-constexpr const char* kRoots = "/etc/ssl/certs/ca-certificates.crt";
 constexpr const char* kBase = "/cloud/api/dedicated-phy/1.0/";
 constexpr size_t kMaxAnswer = 8 << 20, kPage = 100, kMaxPages = 50;
 constexpr DurationMs kRefusalHolds = 10 * kMinute;
@@ -42,17 +42,6 @@ PhyServer server_from(const Json& json) {
   out.address = text_at(at(json, "ipv4"), "ip_address");
   out.raw = json;
   return out;
-}
-
-// Resolves a name with the system's resolver in a separate process, because it may load plug-ins and hang.
-Result<std::string> first_address(const std::string& host, DurationMs deadline) {
-  Command command;
-  command.argv = {"getent", "ahostsv4", host};
-  command.deadline = deadline;
-  TRY(const Output found, make_process()->run(command));
-  const std::string address = found.out.substr(0, found.out.find_first_of(" \n"));
-  if (found.ok() && !address.empty()) return address;
-  return fail(Code::unavailable, "the name " + host + " does not resolve");
 }
 
 // Returns the fields of the body that a 400 response rejects.
@@ -124,7 +113,7 @@ Status PhyAccount::connect(DurationMs deadline) {
   HttpClientOptions client;
   client.max_answer = kMaxAnswer;
   if (options_.api.empty()) {
-    TRY(client.ca_pem, Files("/").read(kRoots));
+    TRY(client.ca_pem, system_roots());
     auto found = first_address(kHost, deadline);
     if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was sent
     const std::string address = *found;

@@ -92,6 +92,7 @@ ParsedSpec SpecReader::read() {
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   read_rollout();
+  read_notify();
   return {std::move(spec_), std::move(errors_), std::move(in_file)};
 }
 

@@ -95,6 +95,15 @@ class SpecReader {
   void check_canaries(const YamlNode& at, const RolloutSpec& rollout);
   void read_rebuild(const YamlNode& rollout, RolloutSpec& out);
   void check_rollout_times(const YamlNode& rollout, const RolloutSpec& out);
+  void read_notify();
+  void read_kinds(const YamlNode* section, const std::string& path, const char* key,
+                  std::set<std::string>& out);
+  void read_receiver(const YamlEntry& entry, const std::string& path);
+  void read_way(const YamlEntry& entry, const std::string& path, Receiver& out);
+  void read_webhook(const YamlNode& section, const std::string& path, Webhook& out);
+  void read_mail(const YamlNode& section, const std::string& path, Mail& out);
+  // "07:30" -> minutes of the day; -1 if it is absent or wrong.
+  int read_time_of_day(const YamlNode& at, const std::string& path, const std::string& text);
   void read_acceptance();
   void read_gpu_acceptance();
   struct NicWishes {  // of a role or a node

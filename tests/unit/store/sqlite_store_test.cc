@@ -46,7 +46,7 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
 
 // What migration 8 added.
 const std::string kBeforeCallers =
-    "ALTER TABLE node DROP COLUMN held_caller; ALTER TABLE node DROP COLUMN held_since; "
+    "DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; ALTER TABLE node DROP COLUMN held_since; "
     "ALTER TABLE spec DROP COLUMN caller; ";
 
 std::string with_version(std::string bytes, char version) {

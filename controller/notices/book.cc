@@ -1,0 +1,425 @@
+#include "controller/notices/book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/json_dump.h"
+
+namespace muster::notices {
+
+MUSTER_RECORD(Acknowledged, by, reason, time)
+MUSTER_RECORD(OpenCause, cause, kind, what, detail, next, sparse(common), sparse(common_value), sparse(nodes),
+              since, present, known, sparse(known_nodes), turned, sparse(grew), sparse(changed),
+              sparse(last_line), sparse(changes), sparse(first_change), sparse(unsaid), sparse(replaces),
+              sparse(ack))
+MUSTER_RECORD(ReceiverState, sparse(last_day), sparse(failures), sparse(lost), sparse(next_try),
+              sparse(last_delivery), sparse(failing_since), sparse(error))
+MUSTER_RECORD(Book, clock, time, next_number, causes, waiting, receivers, sparse(alone), sparse(gathered),
+              sparse(last_summary))
+
+namespace {
+
+constexpr DurationMs kFirstRetry = 5 * kSecond, kLongestRetry = 10 * kMinute;
+constexpr size_t kShortestCause = 4;  // digits
+
+bool wants(const Receiver& receiver, const std::string& kind, bool urgent) {
+  return (!receiver.only_urgent || urgent) && (receiver.kinds.empty() || receiver.kinds.count(kind) > 0);
+}
+
+size_t shared_nodes(const std::vector<std::string>& nodes, const Cause& cause) {
+  return static_cast<size_t>(std::count_if(cause.nodes.begin(), cause.nodes.end(), [&](const NodeName& node) {
+    return std::binary_search(nodes.begin(), nodes.end(), node.str());
+  }));
+}
+
+// One turn over one book.
+class Turning {
+ public:
+  Turning(Book& book, const NotifySpec& spec, const Turn& now) : book_(book), spec_(spec), now_(now) {}
+
+  void read(const std::vector<Cause>& causes);
+  void look_at_changes();
+  void make_summary();
+  void make_daily();
+  void tidy();
+
+ private:
+  using Open = std::map<std::string, OpenCause>;
+  Open::iterator find_same(const std::string& cause);
+  Open::iterator find_before(const Cause& cause, const std::vector<Open::iterator>& before,
+                             const std::set<std::string>& taken);
+  void take(OpenCause& open, const Cause& cause);
+  void leave(const std::string& name, const std::vector<Cause>& causes);
+  std::optional<NoticeState> due(const OpenCause& open) const;
+  void change(OpenCause& open, NoticeState state);
+  Notice notice_of(const OpenCause& open, NoticeState state);
+  void send_made();
+  void queue(Notice notice);
+  bool is_urgent(const std::string& kind) const { return spec_.urgent.count(kind) > 0; }
+
+  Book& book_;
+  const NotifySpec& spec_;
+  const Turn& now_;
+  std::vector<Notice> made_;
+};
+
+Turning::Open::iterator Turning::find_same(const std::string& cause) {
+  return std::find_if(book_.causes.begin(), book_.causes.end(),
+                      [&](const auto& open) { return open.second.cause == cause; });
+}
+
+// The cause of `before` that this one continues: of the same kind, with most of the same nodes.
+Turning::Open::iterator Turning::find_before(const Cause& cause, const std::vector<Open::iterator>& before,
+                                             const std::set<std::string>& taken) {
+  auto best = book_.causes.end();
+  size_t most = 0;
+  for (const auto& it : before) {
+    if (it->second.kind != cause_kind_word(cause.kind) || taken.count(it->first)) continue;
+    if (const size_t shared = shared_nodes(it->second.nodes, cause); shared > most) {
+      best = it;
+      most = shared;
+    }
+  }
+  return best;
+}
+
+void Turning::read(const std::vector<Cause>& causes) {
+  std::map<std::string, std::string> by_id;
+  for (const auto& [name, open] : book_.causes) by_id.emplace(open.cause, name);
+  std::set<std::string> taken, seen;
+  std::vector<const Cause*> others;
+  for (const Cause& cause : causes) {
+    if (!seen.insert(cause.id).second) continue;
+    const auto same = by_id.find(cause.id);
+    if (same == by_id.end()) {
+      others.push_back(&cause);
+      continue;
+    }
+    taken.insert(same->second);
+    take(book_.causes[same->second], cause);
+  }
+  std::vector<Open::iterator> before;
+  for (auto it = book_.causes.begin(); it != book_.causes.end(); ++it)
+    if (!taken.count(it->first) && (it->second.present || it->second.known)) before.push_back(it);
+  for (const Cause* cause : others) {
+    auto open = find_before(*cause, before, taken);
+    if (open == book_.causes.end()) {
+      std::string name = cause->id;
+      while (book_.causes.count(name)) name += "'";  // what began with this id has another one by now
+      open = book_.causes.emplace(name, OpenCause{}).first;
+      open->second.turned = book_.clock;
+    }
+    taken.insert(open->first);
+    take(open->second, *cause);
+  }
+  std::vector<std::string> left;
+  for (const auto& [name, open] : book_.causes)
+    if (open.present && !taken.count(name)) left.push_back(name);
+  for (const std::string& name : left) leave(name, causes);
+}
+
+void Turning::take(OpenCause& open, const Cause& cause) {
+  if (!open.present) open.turned = book_.clock;
+  open.present = true;
+  open.cause = cause.id;
+  open.kind = cause_kind_word(cause.kind);
+  open.what = cause.what;
+  open.detail = cause.detail;
+  open.next = cause.next;
+  open.common = cause.common;
+  open.common_value = cause.common_value;
+  open.since = cause.since;
+  open.nodes.assign(cause.nodes.begin(), cause.nodes.end());
+  std::sort(open.nodes.begin(), open.nodes.end());
+}
+
+// A cause that is there no more: it is over, or all its nodes are in others of its kind now.
+void Turning::leave(const std::string& name, const std::vector<Cause>& causes) {
+  OpenCause& open = book_.causes[name];
+  auto into = book_.causes.end();
+  std::set<std::string> elsewhere;
+  for (const Cause& cause : causes) {
+    if (open.kind != cause_kind_word(cause.kind) || shared_nodes(open.nodes, cause) == 0) continue;
+    if (into == book_.causes.end()) into = find_same(cause.id);
+    elsewhere.insert(cause.nodes.begin(), cause.nodes.end());
+  }
+  if (open.nodes.empty() || into == book_.causes.end() ||
+      !std::includes(elsewhere.begin(), elsewhere.end(), open.nodes.begin(), open.nodes.end())) {
+    open.present = false;
+    open.turned = book_.clock;
+    return;
+  }
+  OpenCause& other = into->second;
+  if (open.known && !other.known) {  // receivers know of it under this name
+    other.known = true;
+    other.known_nodes = open.known_nodes;
+  }
+  if (open.known) other.replaces.push_back(open.cause);
+  other.replaces.insert(other.replaces.end(), open.replaces.begin(), open.replaces.end());
+  book_.causes.erase(name);
+}
+
+std::optional<NoticeState> Turning::due(const OpenCause& open) const {
+  const auto settled = [&](DurationMs since) { return book_.clock - since >= kSettle; };
+  if (open.present != open.known) {
+    if (!settled(open.turned) || (open.present && open.ack)) return std::nullopt;
+    return open.present ? NoticeState::begun : NoticeState::over;
+  }
+  if (open.present && open.grew != 0 && settled(open.grew) && !open.ack) return NoticeState::worse;
+  return std::nullopt;
+}
+
+void Turning::look_at_changes() {
+  for (auto& [name, open] : book_.causes) {
+    const bool larger = open.known_nodes > 0 && open.nodes.size() >= 2 * open.known_nodes;
+    if (!open.present || !open.known || (!larger && open.replaces.empty()))
+      open.grew = 0;
+    else if (open.grew == 0)
+      open.grew = book_.clock;
+    if (const auto state = due(open)) change(open, *state);
+    const bool gone = !open.present && !open.known && book_.clock - open.turned >= kSettle;
+    if (gone) open.ack.reset();  // it was acknowledged before there was a notice
+    const bool may_say = open.last_line == 0 || book_.clock - open.last_line >= kDay;
+    if (!open.unsaid || !may_say || open.ack) continue;
+    made_.push_back(notice_of(open, NoticeState::flaps));
+    open.last_line = book_.clock;
+    open.unsaid = false;
+  }
+  send_made();
+}
+
+void Turning::change(OpenCause& open, NoticeState state) {
+  if (book_.clock - open.changed >= kDay) open.changes = 0;
+  if (open.changes == 0) open.first_change = now_.now;
+  ++open.changes;
+  open.changed = book_.clock;
+  open.known = state != NoticeState::over;
+  open.grew = 0;
+  if (open.known) open.known_nodes = open.nodes.size();
+  if (open.changes > kMostChanges)
+    open.unsaid = true;
+  else
+    made_.push_back(notice_of(open, state));
+  open.replaces.clear();
+  if (!open.known) open.ack.reset();
+}
+
+Notice Turning::notice_of(const OpenCause& open, NoticeState state) {
+  Notice out;
+  out.id = fmt::format("{}-{}", open.cause, book_.next_number++);
+  out.time = now_.now;
+  out.state = state;
+  out.urgent = is_urgent(open.kind);
+  out.kind = open.kind;
+  out.cause = open.cause;
+  out.what = open.what;
+  out.detail = open.detail;
+  out.next = open.next;
+  out.nodes = open.nodes;
+  out.common = open.common;
+  out.common_value = open.common_value;
+  out.since = open.since;
+  out.changes = open.changes;
+  out.first_change = open.first_change;
+  out.open = open.known;
+  out.replaces = open.replaces;
+  return out;
+}
+
+void Turning::send_made() {
+  std::erase_if(book_.alone, [&](DurationMs at) { return book_.clock - at >= kBusySpan; });
+  const bool busy = !book_.gathered.empty() || book_.alone.size() + made_.size() > kMostAlone;
+  for (Notice& notice : made_) {
+    if (busy) {
+      book_.gathered.push_back({notice.cause, notice.kind, notice.what, notice.state, notice.open});
+      continue;
+    }
+    book_.alone.push_back(book_.clock);
+    queue(std::move(notice));
+  }
+  made_.clear();
+}
+
+void Turning::make_summary() {
+  if (book_.gathered.empty()) return;
+  const bool urgent = std::any_of(book_.gathered.begin(), book_.gathered.end(),
+                                  [&](const Change& change) { return is_urgent(change.kind); });
+  if (book_.clock - book_.last_summary < (urgent ? kUrgentSummary : kBusySpan)) return;
+  Notice out;
+  out.id = fmt::format("summary-{}", book_.next_number++);
+  out.time = now_.now;
+  out.state = NoticeState::summary;
+  out.kind = "summary";
+  out.urgent = urgent;
+  out.next = "muster notify";
+  out.changed = std::move(book_.gathered);
+  std::stable_sort(out.changed.begin(), out.changed.end(),
+                   [&](const Change& a, const Change& b) { return is_urgent(a.kind) && !is_urgent(b.kind); });
+  book_.gathered.clear();
+  book_.last_summary = book_.clock;
+  queue(std::move(out));
+}
+
+void Turning::make_daily() {
+  const auto is_open = [](const auto& open) { return open.second.present || open.second.known; };
+  const auto open = std::count_if(book_.causes.begin(), book_.causes.end(), is_open);
+  const auto quiet = std::count_if(book_.causes.begin(), book_.causes.end(), [&](const auto& one) {
+    return is_open(one) && one.second.ack.has_value();
+  });
+  for (const auto& [name, receiver] : spec_.receivers) {
+    if (receiver.daily < 0) continue;
+    int64_t& last = book_.receivers[name].last_day;
+    const bool past = now_.local.minute >= receiver.daily;
+    // New here, or the clock was set back: today's line comes if its time is still ahead.
+    if (last == 0 || last > now_.local.day) last = now_.local.day - (past ? 0 : 1);
+    if (!past || last == now_.local.day) continue;
+    last = now_.local.day;
+    Notice out;
+    out.id = fmt::format("daily-{}", book_.next_number++);
+    out.time = now_.now;
+    out.state = NoticeState::daily;
+    out.kind = "daily";
+    out.urgent = true;  // its time is the operator's choice
+    out.what = fmt::format("{}{}", now_.window.empty() ? "" : now_.window + "; ",
+                           open == 0 ? "nothing needs attention" : fmt::format("open causes: {}", open));
+    if (quiet > 0) out.what += fmt::format(", of which acknowledged: {}", quiet);
+    out.next = open == 0 ? "muster status" : "muster notify";
+    out.open = open > 0;
+    out.to = {name};
+    out.made = book_.clock;
+    book_.waiting.push_back(std::move(out));
+  }
+}
+
+void Turning::queue(Notice notice) {
+  notice.made = book_.clock;
+  for (const auto& [name, receiver] : spec_.receivers) {
+    const Notice seen = as_wanted(notice, receiver, spec_);
+    if (notice.changed.empty() ? wants(receiver, notice.kind, notice.urgent) : !seen.changed.empty())
+      notice.to.insert(name);
+  }
+  if (!notice.to.empty()) book_.waiting.push_back(std::move(notice));
+}
+
+void Turning::tidy() {
+  std::erase_if(book_.causes, [&](const auto& one) {
+    const OpenCause& open = one.second;
+    const bool gone = !open.present && !open.known && book_.clock - open.turned >= kSettle && !open.unsaid;
+    // It is remembered while its next changes count with these.
+    const auto old = [&](DurationMs at) { return at == 0 || book_.clock - at >= kDay; };
+    return gone && old(open.changed) && old(open.last_line);
+  });
+  std::erase_if(book_.receivers, [&](const auto& one) { return !spec_.receivers.count(one.first); });
+  size_t too_many = book_.waiting.size() - std::min(book_.waiting.size(), kMostWaiting);
+  for (Notice& notice : book_.waiting) {
+    std::erase_if(notice.to, [&](const std::string& name) { return !spec_.receivers.count(name); });
+    if (book_.clock - notice.made < kGiveUp && too_many == 0) continue;
+    for (const std::string& name : notice.to) ++book_.receivers[name].lost;
+    notice.to.clear();
+    if (too_many > 0) --too_many;
+  }
+  std::erase_if(book_.waiting, [](const Notice& notice) { return notice.to.empty(); });
+}
+
+}  // namespace
+
+bool turn(Book& book, const std::vector<Cause>& causes, const NotifySpec& spec, const Turn& now) {
+  book.clock += std::max<DurationMs>(0, now.elapsed);
+  book.time = now.now;
+  const Book before = book;
+  Turning turning(book, spec, now);
+  turning.read(causes);
+  turning.look_at_changes();
+  turning.make_summary();
+  turning.make_daily();
+  turning.tidy();
+  return !(before == book);
+}
+
+Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged ack) {
+  if (cause.size() < kShortestCause)
+    return fail(Code::invalid,
+                fmt::format("cause '{}': give at least {} digits of its id", cause, kShortestCause));
+  OpenCause* found = nullptr;
+  for (auto& [name, open] : book.causes) {
+    if ((!open.present && !open.known) || (!open.cause.starts_with(cause) && !name.starts_with(cause)))
+      continue;
+    if (found) return fail(Code::conflict, "more than one open cause begins with " + cause);
+    found = &open;
+  }
+  if (!found) return fail(Code::not_found, "no open cause " + cause + ": `muster notify` lists them");
+  found->ack = std::move(ack);
+  return *found;
+}
+
+Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec) {
+  std::erase_if(notice.changed, [&](const Change& change) {
+    return !wants(receiver, change.kind, spec.urgent.count(change.kind) > 0);
+  });
+  return notice;
+}
+
+const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTime& local) {
+  const auto state = book.receivers.find(receiver.name);
+  if (state != book.receivers.end() && state->second.next_try > book.clock) return nullptr;
+  const bool quiet = receiver.quiet.contains(local.minute);
+  for (const Notice& notice : book.waiting)
+    if (notice.to.count(receiver.name) && (notice.urgent || !quiet)) return &notice;
+  return nullptr;
+}
+
+void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
+  for (Notice& notice : book.waiting)
+    if (notice.id == id) notice.to.erase(receiver);
+  std::erase_if(book.waiting, [](const Notice& notice) { return notice.to.empty(); });
+  ReceiverState& state = book.receivers[receiver];
+  state.failures = 0;
+  state.next_try = 0;
+  state.failing_since = 0;
+  state.last_delivery = now;
+  state.error.clear();
+}
+
+void failed(Book& book, const std::string& receiver, const std::string& error) {
+  ReceiverState& state = book.receivers[receiver];
+  if (state.failures++ == 0) state.failing_since = book.time;
+  state.error = error;
+  const DurationMs wait = kFirstRetry << std::min<int64_t>(state.failures - 1, 10);
+  state.next_try = book.clock + std::min(wait, kLongestRetry);
+}
+
+Notice test_notice(const std::string& number, TimeMs now) {
+  Notice out;
+  out.id = "test-" + number;
+  out.time = now;
+  out.state = NoticeState::test;
+  out.kind = "test";
+  out.what = "a test: this receiver gets muster's notices";
+  out.next = "muster notify";
+  return out;
+}
+
+size_t waiting_for(const Book& book, const std::string& receiver) {
+  return static_cast<size_t>(
+      std::count_if(book.waiting.begin(), book.waiting.end(),
+                    [&](const Notice& notice) { return notice.to.count(receiver) > 0; }));
+}
+
+bool is_failing(const Book& book, const std::string& receiver) {
+  const auto state = book.receivers.find(receiver);
+  return state != book.receivers.end() && state->second.failures >= kFailing;
+}
+
+std::string to_text(const Book& book) { return dump_json(record_json(book)); }
+
+Result<Book> book_from_text(const std::string& text) {
+  const auto json = parse_json(text);
+  if (!json.ok()) return fail(Code::corrupt, json.error().message);
+  auto book = read_record<Book>(*json, "notices");
+  if (!book.ok()) return fail(Code::corrupt, book.error().message);
+  return book;
+}
+
+}  // namespace muster::notices

@@ -1,0 +1,125 @@
+#include "controller/notices/service/delivery.h"
+
+#include <fmt/format.h>
+
+#include "base/json_dump.h"
+#include "base/utf8.h"
+#include "controller/notices/notice_text.h"
+#include "controller/spec/address.h"
+#include "controller/spec/apt_origin.h"
+#include "sys/http/by_name.h"
+#include "sys/http/http.h"
+#include "sys/os.h"
+#include "sys/own_program.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostAnswer = 64 << 10, kAnswerShown = 200;
+constexpr DurationMs kResolve = 5 * kSecond, kConnect = 10 * kSecond;
+
+struct Url {
+  std::string scheme, host, port, target;  // "https", "hooks.example", ":8443" or "", "/services/x"
+};
+
+// The URL is not in the messages: it may be a secret.
+Result<Url> url_from(const std::string& text) {
+  Url out;
+  const size_t scheme = text.find("://");
+  if (scheme == std::string::npos) return fail(Code::invalid, "the webhook's `url` is not a URL");
+  const size_t path = std::min(text.find_first_of("/?", scheme + 3), text.size());
+  out.scheme = text.substr(0, scheme);
+  out.host = url_host(text.substr(0, path));
+  if (out.host.empty()) return fail(Code::invalid, "the webhook's `url` is not an http or https URL");
+  out.port = text.substr(scheme + 3 + out.host.size(), path - scheme - 3 - out.host.size());
+  out.target = text.substr(path);
+  if (out.target.empty() || out.target.front() != '/') out.target.insert(0, "/");
+  return out;
+}
+
+Result<std::string> address_of(const std::string& host) {
+  if (parse_ipv4(host)) return host;
+  return first_address(host, kResolve);
+}
+
+Result<HttpClientOptions> client_of(const Url& url, const std::string& proxy) {
+  HttpClientOptions out;
+  out.keep_alive = false;
+  out.max_answer = kMostAnswer;
+  out.connect_timeout = kConnect;
+  if (proxy.empty()) {
+    TRY(const std::string address, address_of(url.host));
+    out.base = url.scheme + "://" + address + url.port;
+  } else {
+    TRY(const Url of_proxy, url_from(proxy));
+    TRY(const std::string address, address_of(of_proxy.host));
+    out.proxy = "http://" + address + of_proxy.port;
+    out.base = url.scheme + "://" + url.host + url.port;
+  }
+  if (url.scheme != "https") return out;
+  TRY(out.ca_pem, system_roots());
+  out.host_name = url.host;
+  return out;
+}
+
+// An answer may repeat what it was sent.
+std::string without_secrets(std::string text, const Webhook& webhook) {
+  for (const auto& [name, value] : webhook.headers)
+    for (size_t at = value.empty() ? text.npos : text.find(value); at != text.npos; at = text.find(value, at))
+      text.replace(at, value.size(), "***"), at += 3;
+  return text;
+}
+
+Status post(const Webhook& webhook, const notices::Notice& notice, const std::string& cluster) {
+  TRY(const Url url, url_from(webhook.url));
+  TRY(auto options, client_of(url, webhook.proxy));
+  TRY(const auto client, make_http_client(std::move(options)));
+  HttpRequest request;
+  request.method = "POST";
+  request.target = url.target;
+  request.headers["Host"] = url.host + url.port;
+  request.headers["Content-Type"] = "application/json";
+  request.headers["Idempotency-Key"] = notice.id;
+  for (const auto& [name, value] : webhook.headers) request.headers[name] = value;
+  request.body = dump_json(webhook_json(notice, cluster, webhook.shape));
+  TRY(const HttpResponse answer, client->request(std::move(request), kDelivery));
+  if (answer.status / 100 == 2) return Ok{};
+  const std::string body = without_secrets(answer.body, webhook);
+  return fail(Code::failed, fmt::format("{} answers with HTTP {}: {}", url.host, answer.status,
+                                        first_bytes(body, kAnswerShown)));
+}
+
+Status run(Command command, const std::string& what) {
+  command.deadline = kDelivery;
+  command.max_output = kMostAnswer;
+  const auto ran = run_ok(*make_process(), command);
+  if (!ran.ok()) return Error(ran.error()).with(what);
+  return Ok{};
+}
+
+}  // namespace
+
+Status deliver(const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,
+               const DeliveryPaths& paths) {
+  Command command;
+  switch (receiver.way) {
+    case ReceiverWay::webhook:
+      return post(receiver.webhook, notice, cluster);
+    case ReceiverWay::mail:
+      // -i: a line with a single dot does not end the mail.
+      command.argv = {paths.sendmail, "-i"};
+      if (!receiver.mail.from.empty()) command.argv.insert(command.argv.end(), {"-f", receiver.mail.from});
+      command.argv.push_back("--");
+      command.argv.insert(command.argv.end(), receiver.mail.to.begin(), receiver.mail.to.end());
+      command.input = mail_of(notice, cluster, receiver.mail);
+      return run(std::move(command), "sendmail");
+    case ReceiverWay::program:
+      TRY_(must_be_own_program(paths.programs, receiver.program));
+      command.argv = {paths.programs + "/" + receiver.program};
+      command.input = dump_json(plain_json(notice, cluster)) + "\n";
+      return run(std::move(command), receiver.program);
+  }
+  return fail(Code::invalid, "a receiver without a way to reach it");
+}
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+// Delivers one notice to one receiver, once: a POST, a mail by sendmail, or a program. Thread: any; blocks
+// for at most 5 s to look up a name and kDelivery after that. An Error says nothing about whether the receiver has the notice: its id does.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "controller/notices/notice.h"
+#include "controller/spec/notify_spec.h"
+
+namespace muster {
+
+constexpr DurationMs kDelivery = 15 * kSecond;
+
+struct DeliveryPaths {
+  std::string sendmail = "/usr/sbin/sendmail";
+  std::string programs = "/etc/muster/notify.d";
+};
+
+// `receiver`: with its secrets in place of their names, which no message of an Error has.
+Status deliver(const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,
+               const DeliveryPaths& paths);
+
+}  // namespace muster

@@ -1,0 +1,347 @@
+// The book of notices: each promise of docs/notify.md alone. All together, over a year: year_of_nights_test.cc.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/notices/book.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::notices;
+
+namespace {
+
+constexpr DurationMs kStep = 5 * kSecond, kHour = 60 * kMinute;
+constexpr TimeMs kStart = 1'767'225'600'000;  // 2026-01-01, midnight UTC
+
+Cause cause_of(const std::string& id, const std::vector<std::string>& nodes,
+               CauseKind kind = CauseKind::node_silent) {
+  Cause cause;
+  cause.id = id;
+  cause.kind = kind;
+  cause.what = id + " happened";
+  cause.next = "muster why";
+  for (const auto& node : nodes) cause.nodes.push_back(NodeName(node));
+  cause.since = kStart;
+  return cause;
+}
+
+std::vector<std::string> nodes(size_t count) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(fmt::format("n{:04}", i));
+  return out;
+}
+
+// A book that is turned every 5 s; what it makes is taken at once, unless `hold`.
+struct Site {
+  Site() {
+    spec.urgent = {cause_kind_word(CauseKind::rollout_stopped)};
+    receiver("ops");
+  }
+  Receiver& receiver(const std::string& name) {
+    spec.receivers[name].name = name;
+    return spec.receivers[name];
+  }
+  LocalTime local() const { return TimeZone().at(now); }
+  bool turn(DurationMs elapsed = kStep) {
+    now += elapsed;
+    const int64_t first = book.next_number;
+    const bool changed = notices::turn(book, causes, spec, {now, elapsed, local()});
+    for (const Notice& notice : book.waiting)
+      if (std::atoll(notice.id.c_str() + notice.id.rfind('-') + 1) >= first) made.push_back(notice);
+    while (!hold) {
+      const Notice* next = next_for(book, spec.receivers.at("ops"), local());
+      if (!next) break;
+      delivered(book, "ops", std::string(next->id), now);
+    }
+    return changed;
+  }
+  void run(DurationMs span) {
+    for (DurationMs done = 0; done < span; done += kStep) turn();
+  }
+  // A minute with these causes.
+  void with(std::vector<Cause> those) {
+    causes = std::move(those);
+    run(kMinute);
+  }
+  std::vector<NoticeState> states() const {
+    std::vector<NoticeState> out;
+    for (const Notice& notice : made) out.push_back(notice.state);
+    return out;
+  }
+
+  Book book;
+  NotifySpec spec;
+  std::vector<Cause> causes;
+  TimeMs now = kStart;
+  std::vector<Notice> made;
+  bool hold = false;
+};
+
+using States = std::vector<NoticeState>;
+constexpr auto begun = NoticeState::begun, worse = NoticeState::worse, over = NoticeState::over,
+               flaps = NoticeState::flaps, summary = NoticeState::summary, daily = NoticeState::daily;
+
+}  // namespace
+
+TEST_CASE("notices: what begins within 30 s and has one cause is one notice, and one when it is over",
+          "[notices]") {
+  Site s;
+  for (size_t count = 1; count <= 4; ++count) {  // nodes fall silent one after the other
+    s.causes = {cause_of("leaf", nodes(count * 8))};
+    s.turn();
+  }
+  s.run(kMinute);
+  REQUIRE(s.states() == States{begun});
+  CHECK(s.made[0].nodes.size() == 32);
+  CHECK(s.made[0].next == "muster why");
+  s.run(kHour);
+  CHECK(s.made.size() == 1);
+  s.with({});
+  CHECK(s.states() == States{begun, over});
+  CHECK_FALSE(s.made[1].open);
+}
+
+TEST_CASE("notices: what lasts less than 30 s is no change", "[notices]") {
+  Site s;
+  s.causes = {cause_of("blip", nodes(1))};
+  s.run(20 * kSecond);
+  s.with({});
+  CHECK(s.made.empty());
+  CHECK(s.book.causes.empty());
+  s.with({cause_of("long", nodes(1))});
+  s.causes = {};
+  s.run(20 * kSecond);
+  s.with({cause_of("long", nodes(1))});
+  CHECK(s.states() == States{begun});
+}
+
+TEST_CASE("notices: twice as many nodes are worse, a few more are not", "[notices]") {
+  Site s;
+  s.with({cause_of("leaf", nodes(4))});
+  s.with({cause_of("leaf", nodes(7))});
+  CHECK(s.states() == States{begun});
+  s.with({cause_of("leaf", nodes(8))});
+  CHECK(s.states() == States{begun, worse});
+  s.with({cause_of("leaf", nodes(2))});
+  s.with({cause_of("leaf", nodes(8))});
+  CHECK(s.states() == States{begun, worse});
+}
+
+TEST_CASE("notices: a cause that gets another name goes on", "[notices]") {
+  Site s;
+  s.with({cause_of("one-node", {"a"})});
+  s.with({cause_of("switch", {"a", "b", "c"})});
+  CHECK(s.states() == States{begun, worse});
+  CHECK(s.made[1].cause == "switch");
+  s.with({cause_of("two-nodes", {"a", "b"})});
+  CHECK(s.made.size() == 2);
+  s.with({});
+  CHECK(s.states() == States{begun, worse, over});
+  CHECK(s.book.causes.size() == 1);
+}
+
+TEST_CASE("notices: causes of which one is made are named by it", "[notices]") {
+  Site s;
+  s.with({cause_of("a", {"a"}), cause_of("b", {"b"})});
+  s.with({cause_of("both", {"a", "b"})});
+  REQUIRE(s.states() == States{begun, begun, worse});
+  CHECK(s.made[2].replaces == std::vector<std::string>{"b"});
+  s.with({});
+  CHECK(s.states() == States{begun, begun, worse, over});
+}
+
+TEST_CASE("notices: a name that is used again while its cause goes on is another cause", "[notices]") {
+  Site s;
+  s.with({cause_of("x", {"a"})});
+  s.with({cause_of("y", {"a", "b"})});
+  s.with({cause_of("y", {"a", "b"}), cause_of("x", {"c"})});
+  CHECK(s.states() == States{begun, worse, begun});
+  s.with({});
+  CHECK(s.states() == States{begun, worse, begun, over, over});
+}
+
+TEST_CASE("notices: an acknowledged cause is quiet until it is over", "[notices]") {
+  Site s;
+  s.with({cause_of("c0ffee", nodes(2))});
+  CHECK(acknowledge(s.book, "c0", {"anna"}).error().code == Code::invalid);
+  CHECK(acknowledge(s.book, "beef", {"anna"}).error().code == Code::not_found);
+  const auto acked = acknowledge(s.book, "c0ff", {"anna", "PSU on order", s.now});
+  REQUIRE(acked.ok());
+  CHECK(acked->cause == "c0ffee");
+  s.with({cause_of("c0ffee", nodes(20))});
+  CHECK(s.states() == States{begun});
+  s.with({});
+  CHECK(s.states() == States{begun, over});
+  s.with({cause_of("c0ffee", nodes(20))});  // the acknowledgement was of the first time
+  CHECK(s.states() == States{begun, over, begun});
+  s.with({cause_of("c0ffee", nodes(1)), cause_of("c0ffff", {"z"})});
+  CHECK(acknowledge(s.book, "c0ff", {"anna"}).error().code == Code::conflict);
+}
+
+TEST_CASE("notices: from the fourth change on a cause has one line in 24 hours", "[notices]") {
+  Site s;
+  for (int i = 0; i < 20; ++i) {
+    s.with({cause_of("flap", nodes(1))});
+    s.with({});
+  }
+  REQUIRE(s.states() == States{begun, over, begun, flaps});
+  CHECK(s.made[3].changes == 4);
+  s.run(24 * kHour);
+  REQUIRE(s.states() == States{begun, over, begun, flaps, flaps});
+  CHECK(s.made[4].changes == 40);
+  CHECK_FALSE(s.made[4].open);
+  s.run(24 * kHour);
+  CHECK(s.made.size() == 5);
+  s.with({cause_of("flap", nodes(1))});  // a day without a change: it counts from one
+  CHECK(s.states().back() == begun);
+}
+
+TEST_CASE("notices: a thousand causes at once are one summary, and one when they are over", "[notices]") {
+  Site s;
+  std::vector<Cause> thousand;
+  for (int i = 0; i < 1000; ++i)
+    thousand.push_back(cause_of(fmt::format("{:012}", i), {fmt::format("n{}", i)}, CauseKind::node_failed));
+  thousand[700].kind = CauseKind::rollout_stopped;
+  s.with(thousand);
+  REQUIRE(s.states() == States{summary});
+  CHECK(s.made[0].changed.size() == 1000);
+  CHECK(s.made[0].changed[0].kind == cause_kind_word(CauseKind::rollout_stopped));  // urgent ones first
+  CHECK(s.made[0].urgent);
+  s.causes = {};
+  s.run(15 * kMinute);
+  REQUIRE(s.states() == States{summary, summary});
+  CHECK(s.made[1].changed.size() == 1000);
+  CHECK(std::none_of(s.made[1].changed.begin(), s.made[1].changed.end(),
+                     [](const Change& change) { return change.open; }));
+}
+
+TEST_CASE("notices: a receiver gets its kinds, and in a summary no others", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.receiver("storage").kinds = {cause_kind_word(CauseKind::controller)};
+  s.receiver("night").only_urgent = true;
+  s.with({cause_of("a", {"a"}), cause_of("b", {}, CauseKind::controller),
+          cause_of("c", {}, CauseKind::rollout_stopped)});
+  REQUIRE(s.made.size() == 3);
+  CHECK(s.made[0].to == std::set<std::string>{"ops"});
+  CHECK(s.made[1].to == std::set<std::string>{"ops", "storage"});
+  CHECK(s.made[2].to == std::set<std::string>{"ops", "night"});
+  Notice all;
+  all.state = summary;
+  all.changed = {{"a", cause_kind_word(CauseKind::controller), "x", begun, true},
+                 {"b", cause_kind_word(CauseKind::node_silent), "y", begun, true}};
+  CHECK(as_wanted(all, s.spec.receivers["storage"], s.spec).changed.size() == 1);
+  CHECK(as_wanted(all, s.spec.receivers["night"], s.spec).changed.empty());
+}
+
+TEST_CASE("notices: in quiet hours only what is urgent is sent, the rest afterwards", "[notices]") {
+  Site s;
+  s.hold = true;
+  Receiver& ops = s.receiver("ops");
+  ops.quiet = {22 * 60, 7 * 60};
+  s.with({cause_of("a", {"a"}), cause_of("c", {}, CauseKind::rollout_stopped)});  // it is midnight
+  REQUIRE(s.made.size() == 2);
+  const Notice* first = next_for(s.book, ops, s.local());
+  REQUIRE(first);
+  CHECK(first->cause == "c");
+  delivered(s.book, "ops", std::string(first->id), s.now);
+  CHECK_FALSE(next_for(s.book, ops, {0, 6 * 60 + 59}));
+  CHECK(next_for(s.book, ops, {0, 7 * 60}));
+  CHECK_FALSE(next_for(s.book, ops, {0, 22 * 60}));
+}
+
+TEST_CASE("notices: one line a day at its time, also when the controller was not there then", "[notices]") {
+  Site s;
+  s.receiver("ops").daily = 7 * 60 + 30;
+  s.run(7 * kHour);
+  CHECK(s.made.empty());
+  s.run(kHour);
+  REQUIRE(s.states() == States{daily});
+  CHECK(s.made[0].urgent);
+  s.run(12 * kHour);
+  CHECK(s.made.size() == 1);
+  s.turn(14 * kHour);  // 10 o'clock on the next day
+  CHECK(s.made.size() == 2);
+  s.run(kHour);
+  CHECK(s.made.size() == 2);
+}
+
+TEST_CASE("notices: a clock that is set makes no notice, holds none up, and leaves the daily line",
+          "[notices]") {
+  for (const DurationMs jump : {-90 * 24 * kHour, -3 * kHour, 3 * kHour, 90 * 24 * kHour}) {
+    CAPTURE(jump);
+    Site s;
+    s.receiver("ops").daily = 7 * 60 + 30;
+    s.with({cause_of("a", {"a"})});
+    s.causes.push_back(cause_of("b", {"b"}));
+    s.turn();
+    s.now += jump;
+    s.turn();
+    CHECK(std::count(s.states().begin(), s.states().end(), begun) <= 1);
+    s.made.clear();
+    s.run(kMinute);
+    CHECK(std::count_if(s.made.begin(), s.made.end(), [](const Notice& n) { return n.state == begun; }) == 1);
+    s.made.clear();
+    s.run(25 * kHour);
+    const auto lines =
+        std::count_if(s.made.begin(), s.made.end(), [](const Notice& n) { return n.state == daily; });
+    CHECK((lines == 1 || lines == 2));
+    CHECK(s.made.size() == static_cast<size_t>(lines));
+  }
+}
+
+TEST_CASE("notices: a receiver that fails is tried less and less often, is a problem, and gets all in order",
+          "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  s.with({cause_of("a", {"a"}), cause_of("b", {"b"})});
+  const Receiver ops = s.spec.receivers.at("ops");
+  int tries = 0;
+  for (int i = 0; i < 720; ++i) {  // an hour
+    if (next_for(s.book, ops, s.local())) {
+      failed(s.book, "ops", "HTTP 500");
+      ++tries;
+    }
+    s.turn();
+  }
+  CHECK(tries > 5);
+  CHECK(tries < 20);
+  CHECK(is_failing(s.book, "ops"));
+  CHECK(waiting_for(s.book, "ops") == 2);
+  const Book after = book_from_text(to_text(s.book)).value();  // a restart
+  CHECK(after == s.book);
+  s.run(10 * kMinute);
+  for (const char* cause : {"a", "b"}) {
+    const Notice* next = next_for(s.book, ops, s.local());
+    REQUIRE(next);
+    CHECK(next->cause == cause);
+    delivered(s.book, "ops", std::string(next->id), s.now);
+  }
+  CHECK_FALSE(is_failing(s.book, "ops"));
+}
+
+TEST_CASE("notices: what is not delivered for a day is given up and counted", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  s.turn(23 * kHour);
+  CHECK(s.book.waiting.size() == 1);
+  s.turn(kHour);
+  CHECK(s.book.waiting.empty());
+  CHECK(s.book.receivers.at("ops").lost == 1);
+  s.spec.receivers.clear();
+  s.turn();
+  CHECK(s.book.receivers.empty());
+}
+
+TEST_CASE("notices: a turn without a change need not be stored", "[notices]") {
+  Site s;
+  CHECK_FALSE(s.turn());
+  s.causes = {cause_of("a", {"a"})};
+  CHECK(s.turn());
+  CHECK_FALSE(s.turn());
+  CHECK(book_from_text("{}").error().code == Code::corrupt);
+  CHECK(book_from_text("no").error().code == Code::corrupt);
+}

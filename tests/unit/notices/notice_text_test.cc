@@ -1,0 +1,88 @@
+// Notices as receivers get them.
+#include "base/json_at.h"
+#include "controller/notices/notice_text.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::notices;
+
+namespace {
+
+Notice some_notice() {
+  Notice out;
+  out.id = "3fa9c0ffee12-7";
+  out.time = 1'767'225'600'000 + 90 * kMinute;
+  out.state = NoticeState::begun;
+  out.urgent = true;
+  out.kind = "node_silent";
+  out.cause = "3fa9c0ffee12";
+  out.what = "2 nodes behind switch leaf3 are silent";
+  out.detail = "no report";
+  out.next = "muster why gpu01";
+  out.nodes = {"gpu01", "gpu02"};
+  out.common = "switch";
+  out.common_value = "leaf3";
+  out.since = 1'767'225'600'000;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("notices: the plain JSON has what a program needs", "[notices]") {
+  const Json json = plain_json(some_notice(), "gaggle");
+  CHECK(json["id"] == "3fa9c0ffee12-7");
+  CHECK(json["time"] == "2026-01-01T01:30:00Z");
+  CHECK(json["cluster"] == "gaggle");
+  CHECK(json["state"] == "begun");
+  CHECK(json["kind"] == "node_silent");
+  CHECK(json["urgent"] == true);
+  CHECK(json["nodes"] == Json({"gpu01", "gpu02"}));
+  CHECK(json["common"]["switch"] == "leaf3");
+  CHECK(json["next"] == "muster why gpu01");
+  CHECK(json["since"] == "2026-01-01T00:00:00Z");
+  Notice of_day;
+  of_day.state = NoticeState::daily;
+  CHECK(plain_json(of_day, "gaggle")["since"].is_null());
+}
+
+TEST_CASE("notices: Slack's marks in a text from a node are none", "[notices]") {
+  Notice notice = some_notice();
+  notice.what = "<!channel> & more";
+  const std::string text = text_at(webhook_json(notice, "gaggle", WebhookShape::slack), "text");
+  CHECK(text.find("<!channel>") == std::string::npos);
+  CHECK(text.find("&lt;!channel&gt; &amp; more") != std::string::npos);
+}
+
+TEST_CASE("notices: Teams gets a card with a block per line", "[notices]") {
+  const Json json = webhook_json(some_notice(), "gaggle", WebhookShape::teams);
+  CHECK(json["type"] == "message");
+  const Json& content = json["attachments"][0]["content"];
+  CHECK(content["type"] == "AdaptiveCard");
+  CHECK(content["body"].size() >= 4);
+  for (const Json& block : content["body"])
+    CHECK(block["text"].get<std::string>().find('\n') == std::string::npos);
+}
+
+TEST_CASE("notices: text from a node adds no header to a mail", "[notices]") {
+  Notice notice = some_notice();
+  notice.what = "it\r\nBcc: all@example.org\n\nbroke \xc3\xbc";
+  const std::string mail = mail_of(notice, "gaggle", {{"root", "ops"}, "muster"});
+  const std::string head = mail.substr(0, mail.find("\n\n"));
+  CHECK(head.find("\nBcc") == std::string::npos);
+  CHECK(head.find("To: root, ops\n") != std::string::npos);
+  CHECK(head.find("From: muster\n") != std::string::npos);
+  CHECK(head.find("Message-ID: <3fa9c0ffee12-7@gaggle.muster>") != std::string::npos);
+  for (const char c : head) CHECK(static_cast<unsigned char>(c) < 0x80);
+}
+
+TEST_CASE("notices: a summary of a thousand changes is a short text and a whole JSON", "[notices]") {
+  Notice notice = some_notice();
+  notice.state = NoticeState::summary;
+  notice.nodes.clear();
+  for (int i = 0; i < 1000; ++i)
+    notice.changed.push_back({std::to_string(i), "node_failed", "it broke", NoticeState::begun, true});
+  CHECK(notices::text_of(notice, "gaggle").size() < 4000);
+  const Json json = plain_json(notice, "gaggle");
+  CHECK(json["changed"].size() == 1000);
+  CHECK(json["changed"][999]["cause"] == "999");
+}

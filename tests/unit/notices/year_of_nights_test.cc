@@ -1,0 +1,258 @@
+// A year of nights with faults drawn by a seed: what lasts, what passes, what flaps, floods, receivers that are
+// down, clocks that are set, controllers that restart. MUSTER_NOTICE_YEARS=1000 for more seeds.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+#include "controller/notices/book.h"
+#include "tests/catch.h"
+#include "tests/unit/notices/notice_checker.h"
+
+using namespace muster;
+using namespace muster::notices;
+using notices::testing::Checker;
+using notices::testing::kHour;
+
+namespace {
+
+constexpr TimeMs kStart = 1'767'225'600'000;  // 2026-01-01
+constexpr int kNights = 365;
+constexpr int kQuietFrom = 22 * 60, kQuietUntil = 7 * 60, kDaily = 7 * 60 + 30;
+
+struct Event {
+  enum What { begin, grow, end, ack, set_clock, restart, down, up } what = begin;
+  std::string cause = {};
+  CauseKind kind = CauseKind::node_failed;
+  size_t nodes = 1;
+  DurationMs by = 0;
+};
+
+class Year {
+ public:
+  explicit Year(uint64_t seed) : random_(seed) {
+    spec_.urgent = {cause_kind_word(CauseKind::rollout_stopped)};
+    Receiver& all = spec_.receivers["all"];
+    all.name = "all";
+    all.daily = kDaily;
+    Receiver& quiet = spec_.receivers["quiet"];
+    quiet.name = "quiet";
+    quiet.quiet = {kQuietFrom, kQuietUntil};
+    for (int i = 0; i < kNights; ++i) draw(i * 24 * kHour);
+  }
+
+  void play() {
+    const DurationMs end = kNights * 24 * kHour + 2 * 24 * kHour;
+    auto next = events_.begin();
+    while (at_ < end && checker_.complaint().empty()) {
+      for (; next != events_.end() && next->first <= at_; ++next) happen(next->second);
+      turn();
+      const DurationMs step = checker_.waits() || settles_ > at_ ? 15 * kSecond : 6 * kHour;
+      DurationMs to = at_ + step;
+      if (next != events_.end()) to = std::min(to, next->first);
+      to = std::max(to, at_ + kSecond);
+      elapsed_ += to - at_;
+      at_ = to;
+    }
+  }
+
+  std::string complaint() const {
+    if (!checker_.complaint().empty()) return checker_.complaint();
+    if (!complaint_.empty()) return complaint_;
+    for (const auto& [id, owed] : owed_)
+      if (!owed.to.empty() && at_ - owed.since > 24 * kHour) return id + " was not delivered";
+    return "";
+  }
+  const Checker& checker() const { return checker_; }
+  int dailies() const { return dailies_; }
+  bool forget_notice = false;  // for a test of the checker
+
+ private:
+  int64_t upto(int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random_); }
+  bool chance(int percent) { return upto(99) < percent; }
+  // Every length between 5 s and 5 days is as likely in its order of magnitude.
+  DurationMs some_time() {
+    const double low = std::log(5'000.0), high = std::log(5.0 * 24 * 3'600'000);
+    return static_cast<DurationMs>(std::exp(std::uniform_real_distribution<double>(low, high)(random_)));
+  }
+  void add(DurationMs at, Event event) { events_.emplace(at, std::move(event)); }
+
+  void draw(DurationMs night) {
+    const DurationMs begin = night + 21 * kHour + upto(10 * kHour);
+    if (chance(20)) add_fault(begin, 1);
+    if (chance(1)) add_fault(begin, 10 + upto(10));  // flaps
+    if (upto(299) == 0)
+      for (int64_t i = 12 + upto(40); i > 0; --i) add_fault(begin + upto(5 * kSecond), 1);
+    if (chance(2)) add(begin, {Event::set_clock, "", {}, 0, (upto(1) ? 1 : -1) * upto(5 * kHour)});
+    if (chance(3)) add(begin + upto(kHour), {Event::restart});
+    if (chance(2)) {
+      add(begin, {Event::down});
+      add(begin + upto(6 * kHour), {Event::up});
+    }
+  }
+
+  void add_fault(DurationMs at, int64_t times) {
+    Event event;
+    event.cause = fmt::format("{:012x}", ++last_cause_);
+    event.kind = static_cast<CauseKind>(upto(static_cast<int64_t>(CauseKind::receiver)));
+    for (int64_t i = 0; i < times; ++i) {
+      event.what = Event::begin;
+      event.nodes = static_cast<size_t>(1 + upto(3));
+      add(at, event);
+      const DurationMs lasts = times > 1 ? 10 * kSecond + upto(3 * kHour) : some_time();
+      if (chance(20)) {
+        Event grows = event;
+        grows.what = Event::grow;
+        grows.nodes *= 3;
+        add(at + upto(lasts), grows);
+      }
+      if (chance(15)) add(at + std::min(lasts - 1, kMinute + upto(kHour)), {Event::ack, event.cause});
+      event.what = Event::end;
+      add(at + lasts, event);
+      at += lasts + 10 * kSecond + upto(2 * kHour);
+    }
+  }
+
+  void happen(const Event& event) {
+    settles_ = at_ + kMinute;
+    switch (event.what) {
+      case Event::begin:
+      case Event::grow: {
+        if (event.what == Event::grow && !causes_.count(event.cause)) return;
+        Cause& cause = causes_[event.cause];
+        cause.id = event.cause;
+        cause.kind = event.kind;
+        cause.what = event.cause + " is broken";
+        cause.next = "muster status";
+        cause.nodes.clear();
+        for (size_t i = 0; i < event.nodes; ++i)
+          cause.nodes.push_back(NodeName(fmt::format("{}-{:02}", event.cause, i)));
+        faults_[event.cause].nodes = event.nodes;
+        return;
+      }
+      case Event::end:
+        causes_.erase(event.cause);
+        faults_.erase(event.cause);
+        return;
+      case Event::ack:
+        if (!faults_.count(event.cause) || !known(event.cause)) return;
+        REQUIRE(acknowledge(book_, event.cause, {"anna", "known", now()}).ok());
+        faults_[event.cause].acked = true;
+        return;
+      case Event::set_clock:
+        wall_ += event.by;
+        clock_set_ = true;
+        return;
+      case Event::restart:
+        book_ = book_from_text(to_text(book_)).value();
+        return;
+      case Event::down:
+      case Event::up:
+        down_ = event.what == Event::down;
+        return;
+    }
+  }
+
+  bool known(const std::string& cause) const {
+    const auto open = book_.causes.find(cause);
+    return open != book_.causes.end() && open->second.known;
+  }
+  TimeMs now() const { return kStart + at_ + wall_; }
+
+  void turn() {
+    std::vector<Cause> causes;
+    for (const auto& [id, cause] : causes_) causes.push_back(cause);
+    Turn turn{now(), elapsed_, TimeZone().at(now())};
+    elapsed_ = 0;
+    const int64_t first = book_.next_number;
+    notices::turn(book_, causes, spec_, turn);
+    std::vector<Notice> made;
+    for (const Notice& notice : book_.waiting)
+      if (number_of(notice) >= first) made.push_back(notice);
+    for (const Notice& notice : made) owed_[notice.id] = {notice.to, at_};
+    if (forget_notice && !made.empty()) {
+      made.pop_back();
+      forget_notice = false;
+    }
+    for (const Notice& notice : made) note_daily(notice, turn.local);
+    checker_.turn(at_, faults_, made);
+    deliver(turn.local);
+  }
+
+  static int64_t number_of(const Notice& notice) {
+    return std::strtoll(notice.id.c_str() + notice.id.rfind('-') + 1, nullptr, 10);
+  }
+
+  void note_daily(const Notice& notice, const LocalTime& local) {
+    if (notice.state != NoticeState::daily) return;
+    ++dailies_;
+    if (!clock_set_ && local.day == last_daily_ && complaint_.empty()) complaint_ = "two lines on one day";
+    if (local.minute < kDaily && complaint_.empty()) complaint_ = "a line before its time";
+    last_daily_ = local.day;
+  }
+
+  void deliver(const LocalTime& local) {
+    for (const auto& [name, receiver] : spec_.receivers) {
+      while (const Notice* next = next_for(book_, receiver, local)) {
+        const bool quiet = local.minute >= kQuietFrom || local.minute < kQuietUntil;
+        if (name == "quiet" && quiet && !next->urgent && complaint_.empty())
+          complaint_ = next->id + " in quiet hours";
+        const std::string id = next->id;
+        if (down_) {
+          failed(book_, name, "connection refused");
+          break;
+        }
+        if (owed_[id].to.erase(name) == 0 && complaint_.empty()) complaint_ = id + " was delivered twice";
+        delivered(book_, name, id, now());
+      }
+    }
+  }
+
+  std::mt19937_64 random_;
+  NotifySpec spec_;
+  Book book_;
+  Checker checker_;
+  std::multimap<DurationMs, Event> events_;
+  std::map<std::string, Cause> causes_;
+  std::map<std::string, Checker::Fault> faults_;
+  struct Owed {
+    std::set<std::string> to = {};
+    DurationMs since = 0;
+  };
+  std::map<std::string, Owed> owed_;
+  std::string complaint_;
+  DurationMs at_ = 0, elapsed_ = 0, wall_ = 0, settles_ = 0;
+  uint64_t last_cause_ = 0;
+  bool down_ = false, clock_set_ = false;
+  int64_t last_daily_ = -1;
+  int dailies_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a year of nights: each change has its notice, each notice its change, and none is too many",
+          "[notices]") {
+  const char* more = std::getenv("MUSTER_NOTICE_YEARS");
+  const int seeds = more ? std::atoi(more) : 100;
+  size_t changes = 0, lines = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    INFO("seed " << seed);
+    Year year(static_cast<uint64_t>(seed));
+    year.play();
+    REQUIRE(year.complaint() == "");
+    CHECK(year.dailies() >= kNights - 20);
+    changes += year.checker().changes();
+    lines += year.checker().lines();
+  }
+  CHECK(changes > static_cast<size_t>(seeds) * 100);
+  CHECK(lines > static_cast<size_t>(seeds) / 10);
+}
+
+TEST_CASE("a year of nights: a notice that is not made is found", "[notices]") {
+  Year year(1);
+  year.forget_notice = true;
+  year.play();
+  CHECK(year.complaint() != "");
+}
