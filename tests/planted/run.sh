@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Plants faults in what decides of parts, ports, counters and GPUs, and looks whether the field cases find them: tests/planted/run.sh BUILD [NAME...].
+# Plants faults in what decides of parts, ports, counters and GPUs, of lists of hosts and the ways onto them, of other work on a host, and of
+# libraries and programs for GPUs and RDMA, and looks whether the field cases find them: tests/planted/run.sh BUILD [NAME...].
 # BUILD is a build of a tree with the faults, each of which an environment variable switches on:
 #   git worktree add ../planted && cd ../planted && git apply tests/planted/faults.patch
 #   scripts/build.sh dev muster_tests muster-accept muster-accept-nvml && tests/planted/run.sh build

@@ -44,7 +44,7 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
   CHECK(dir.read("muster.db") == before);
 }
 
-// What migration 8 added.
+// What migrations 8 and 9 added.
 const std::string kBeforeCallers =
     "DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; ALTER TABLE node DROP COLUMN held_since; "
     "ALTER TABLE spec DROP COLUMN caller; ";
