@@ -196,7 +196,7 @@ PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
   const auto& [revision, books, looked_at, in] = snapshot;
   // The content of specs and playbooks is compared by the digests of their texts.
   const auto& [spec, number, playbooks, images, nodes, request, public_values, authority, follows, address,
-               own, programs, kernel_options, lab, gpu_results] = in;
+               metrics, own, programs, kernel_options, lab, gpu_results] = in;
   PlannedInputs out;
   out["spec"] = {{"revision", std::to_string(revision->revision)}, {"text", revision->digest}};
   for (const auto& [name, digest] : books->digests) out["playbook " + name] = {{"text", digest}};
@@ -207,6 +207,7 @@ PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
   out["authority"] = {{"is", authority}};
   out["newest run"] = {{"is", follows}};
   out["controller's address"] = {{"is", address}};
+  out["address of the controller's metrics"] = {{"is", metrics}};
   out["own machine"] = fields_of(own);
   for (size_t i = 0; i < programs.size(); ++i) {
     std::string part = "program " + programs[i].path;
