@@ -1,5 +1,8 @@
 // The service over a store and a receiver that is down, slow, refuses, or takes what it says it did not.
-#include <fmt/format.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 
 #include "controller/notices/service/notice_service.h"
 #include "tests/catch.h"

@@ -49,7 +49,9 @@ class Year {
     while (at_ < end && checker_.complaint().empty()) {
       for (; next != events_.end() && next->first <= at_; ++next) happen(next->second);
       turn();
-      const DurationMs step = checker_.waits() || settles_ > at_ ? 15 * kSecond : 6 * kHour;
+      const DurationMs step = checker_.waits() || settles_ > at_ ? 15 * kSecond
+                              : book_.waiting.empty()            ? 6 * kHour
+                                                                 : kHour;
       DurationMs to = at_ + step;
       if (next != events_.end()) to = std::min(to, next->first);
       to = std::max(to, at_ + kSecond);
@@ -61,9 +63,14 @@ class Year {
   std::string complaint() const {
     if (!checker_.complaint().empty()) return checker_.complaint();
     if (!complaint_.empty()) return complaint_;
+    size_t missing = 0;
+    int64_t lost = 0;
     for (const auto& [id, owed] : owed_)
-      if (!owed.to.empty() && at_ - owed.since > 24 * kHour) return id + " was not delivered";
-    return "";
+      if (at_ - owed.since > 24 * kHour) missing += owed.to.size();
+    for (const auto& [name, state] : book_.receivers) lost += state.lost;
+    if (static_cast<int64_t>(missing) > lost) return "a notice was neither delivered nor given up";
+    // A clock that is set back makes quiet hours longer.
+    return lost > 0 && !clock_set_ ? "a notice was given up" : "";
   }
   const Checker& checker() const { return checker_; }
   int dailies() const { return dailies_; }
