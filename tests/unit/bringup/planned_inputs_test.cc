@@ -209,6 +209,8 @@ TEST_CASE("planned inputs: the controller and its machine", "[bringup][approve]"
       {"newest run: a new run has begun", input([](PlannerInput& in) { in.follows = "h/4"; })},
       {"controller's address: now '10.20.0.2'",
        input([](PlannerInput& in) { in.controller_address = "10.20.0.2"; })},
+      {"address of the controller's metrics: now '10.20.0.2'",
+       input([](PlannerInput& in) { in.metrics_address = "10.20.0.2"; })},
       {"own machine: the controller's own uuid changed", input([](PlannerInput& in) { in.own.uuid = "x"; })},
       {"own machine: the controller's own macs changed",
        input([](PlannerInput& in) { in.own.macs.clear(); })},
