@@ -10,7 +10,7 @@ namespace muster {
 
 class EventKind {
  public:
-  static constexpr std::array<std::string_view, 20> kAll = {
+  static constexpr std::array<std::string_view, 23> kAll = {
       // of agents
       "hello", "started", "progress", "step", "log", "finished",
       // of a run, also its nodes
@@ -18,7 +18,7 @@ class EventKind {
       // of machines: power orders, boot scripts, joins, kernel panics
       "power", "boot", "join", "console",
       // of the controller
-      "spec", "image", "secret", "certificate", "rollout", "restored"};
+      "spec", "image", "secret", "certificate", "rollout", "restored", "cause", "backup", "discovery"};
 
   // Implicit: a literal is a kind.
   consteval EventKind(const char* word) : word_(listed(word)) {}

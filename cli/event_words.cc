@@ -123,20 +123,44 @@ std::string rollout(const Json& data) {
 
 std::string restored(const Json& data) { return text_at(data, "reason"); }
 
+std::string cause(const Json& data) {
+  return fmt::format("{} {}{}{}", text_at(data, "name"), text_at(data, "action"),
+                     behind(": ", text_at(data, "message")), behind("; ", text_at(data, "reason")));
+}
+
+std::string backup(const Json& data) { return "written to " + text_at(data, "path"); }
+
+std::string discovery(const Json& data) { return is_true_at(data, "on") ? "on" : "off"; }
+
 }  // namespace kinds
 
 struct KindWords {
   EventKind kind;
   std::string (*words)(const Json& data);
 };
-constexpr KindWords kKindWords[] = {
-    {"hello", kinds::hello},     {"started", kinds::started},  {"progress", kinds::progress},
-    {"step", kinds::step},       {"log", kinds::log},          {"finished", kinds::finished},
-    {"run", kinds::run},         {"action", kinds::action},    {"wait", kinds::wait},
-    {"node", kinds::node},       {"power", kinds::power},      {"boot", kinds::machine},
-    {"join", kinds::machine},    {"console", kinds::console},  {"spec", kinds::spec},
-    {"image", kinds::image},     {"secret", kinds::secret},    {"certificate", kinds::certificate},
-    {"rollout", kinds::rollout}, {"restored", kinds::restored}};
+constexpr KindWords kKindWords[] = {{"hello", kinds::hello},
+                                    {"started", kinds::started},
+                                    {"progress", kinds::progress},
+                                    {"step", kinds::step},
+                                    {"log", kinds::log},
+                                    {"finished", kinds::finished},
+                                    {"run", kinds::run},
+                                    {"action", kinds::action},
+                                    {"wait", kinds::wait},
+                                    {"node", kinds::node},
+                                    {"power", kinds::power},
+                                    {"boot", kinds::machine},
+                                    {"join", kinds::machine},
+                                    {"console", kinds::console},
+                                    {"spec", kinds::spec},
+                                    {"image", kinds::image},
+                                    {"secret", kinds::secret},
+                                    {"certificate", kinds::certificate},
+                                    {"rollout", kinds::rollout},
+                                    {"restored", kinds::restored},
+                                    {"cause", kinds::cause},
+                                    {"backup", kinds::backup},
+                                    {"discovery", kinds::discovery}};
 static_assert(std::size(kKindWords) == EventKind::kAll.size());
 
 }  // namespace

@@ -156,7 +156,7 @@ void Call::text(int status, std::string body, const std::string& type) const {
 
 void Call::error(const Error& error) const { json(http_status(error.code), error_json(error)); }
 
-void Call::record(const NodeName& node, const std::string& kind, Json data) const {
+void Call::record(const NodeName& node, EventKind kind, Json data) const {
   data["by"] = text_of(caller);
   services.events.add(0, node, kind, data);
 }

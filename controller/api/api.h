@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_kind.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "base/result.h"
@@ -50,7 +51,7 @@ struct Call {
   void text(int status, std::string body, const std::string& type = "text/plain; charset=utf-8") const;
   void error(const Error& error) const;
   // Adds the event of a change to the live log: `data`, and the caller as "by". `node` may be empty.
-  void record(const NodeName& node, const std::string& kind, Json data) const;
+  void record(const NodeName& node, EventKind kind, Json data) const;
 };
 using CallPtr = std::shared_ptr<Call>;
 using Handler = void (*)(const CallPtr&);

@@ -24,12 +24,11 @@ void acknowledge_cause(const CallPtr& call) {
   const notices::Acknowledged ack{requested_by(*call), text_at(*body, "reason")};
   call->services.notices.acknowledge(call->arg("cause"), ack, [call, ack](Result<Json> cause) {
     if (!cause.ok()) return call->error(cause.error());
-    call->services.events.add(0, NodeName(), "cause",
-                              {{"action", "acknowledged"},
-                               {"name", text_at(*cause, "cause")},
-                               {"message", text_at(*cause, "what")},
-                               {"reason", ack.reason},
-                               {"by", ack.by}});
+    call->record(NodeName(), "cause",
+                 {{"action", "acknowledged"},
+                  {"name", text_at(*cause, "cause")},
+                  {"message", text_at(*cause, "what")},
+                  {"reason", ack.reason}});
     call->ok(*cause);
   });
 }

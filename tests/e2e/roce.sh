@@ -12,6 +12,7 @@ $muster up "$work/cluster.yaml" --yes >"$work/up.log" || { tail -n 40 "$work/up.
 
 address() { echo "10.100.$2.1${1#node0}"; }  # address NODE RAIL
 port() { node_ssh "$1" ip -o -4 address show to "$(address "$1" "$2")" | awk '{ print $2; exit }'; }
+lies_in() { python3 -c 'import ipaddress, sys; sys.exit(ipaddress.ip_address(sys.argv[1]) not in ipaddress.ip_network(sys.argv[2]))' "$1" "$2"; }
 setting() { node_ssh "$1" sed -n "s/^$2=//p" /etc/nccl.conf; }
 gid() {  # gid NODE RAIL: number of the RoCE v2 GID that is this rail's address
   local hex a b c d
@@ -30,7 +31,13 @@ for node in node01 node02; do
     check "4096 bytes in RDMA's own packets, the most there is" sh -c "$muster lab ssh $node -- ibv_devinfo -d rxe$rail | grep active_mtu | grep -q 4096"
   done
   check "$node: NCCL is given both ports" test "$(setting "$node" NCCL_IB_HCA)" = "=rxe0:1,rxe1:1"
-  check "their GID" test "$(setting "$node" NCCL_IB_GID_INDEX)" = "$(gid "$node" 0)"
+  # A GID's number depends on the order in which addresses came: NCCL is given the network in which to find its own.
+  check "no number of a GID" test -z "$(setting "$node" NCCL_IB_GID_INDEX)"
+  check "RoCE v2 over IPv4" test "$(setting "$node" NCCL_IB_ROCE_VERSION_NUM)/$(setting "$node" NCCL_IB_ADDR_FAMILY)" = 2/AF_INET
+  for rail in 0 1; do
+    check "rail $rail's address is in the range that NCCL looks in" lies_in "$(address "$node" $rail)" "$(setting "$node" NCCL_IB_ADDR_RANGE)"
+  done
+  check "and the provisioning address is not" test "$(lies_in "10.20.0.1${node#node0}" "$(setting "$node" NCCL_IB_ADDR_RANGE)" && echo in || echo out)" = out
   # With RDMA, sockets only carry the start of a job: over the network that all nodes have.
   first=$(node_ssh "$node" ip -o -4 address show to "10.20.0.1${node#node0}" | awk '{ print $2; exit }')
   check "and the provisioning port for sockets" test -n "$first" -a "$(setting "$node" NCCL_SOCKET_IFNAME)" = "=$first"

@@ -62,7 +62,12 @@ const std::map<std::string, Sample>& samples() {
       {"rollout",
        {{{"id", 3}, {"state", "stopped"}, {"night", 4}, {"outcome", "stopped"}},
         {"rollout 3", "stopped", "night 4"}}},
-      {"restored", {{{"reason", "an older copy"}}, {"an older copy"}}}};
+      {"restored", {{{"reason", "an older copy"}}, {"an older copy"}}},
+      {"cause",
+       {{{"action", "acknowledged"}, {"name", "3fa9"}, {"message", "gpu01 is silent"}, {"reason", "PSU"}},
+        {"3fa9", "acknowledged", "gpu01 is silent", "PSU"}}},
+      {"backup", {{{"path", "/srv/muster.db"}}, {"/srv/muster.db"}}},
+      {"discovery", {{{"on", true}}, {"on"}}}};
   return all;
 }
 
