@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
+#include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
