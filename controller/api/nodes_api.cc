@@ -3,6 +3,7 @@
 
 #include "base/json_at.h"
 #include "base/json_dump.h"
+#include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"

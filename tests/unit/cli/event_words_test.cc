@@ -1,9 +1,11 @@
 #include "cli/event_words.h"
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/event_kind.h"
 #include "tests/catch.h"
