@@ -76,24 +76,6 @@ bool NodesView::contains(const NodeName& node) const {
   return parts_.store.node(node).ok();
 }
 
-// An adopted node has no image, but it has an agent.
-std::optional<TimeMs> NodesView::silent_since(const NodeRow& row) const {
-  if (row.image_digest.empty() && row.mode != wire::to_string(wire::Mode::adopted)) return std::nullopt;
-  return parts_.executor.silent_since(row.name);
-}
-
-std::map<std::string, std::string> NodesView::problems() const {
-  std::map<std::string, std::string> problems = parts_.problems;
-  if (const auto current = parts_.spec.get(); current.ok() && !parts_.lab) {
-    const Spec& spec = (*current)->spec;
-    if (const auto fine = refuse_lab_only(spec, (*current)->revision, spec.acceptance_profile); !fine.ok())
-      problems["spec"] = fine.error().message;
-  }
-  if (const std::string why = parts_.executor.unwritten(); !why.empty())
-    problems["store"] = "the store cannot be written; writing is retried every second: " + why;
-  return problems;
-}
-
 Json NodesView::node(const NodeName& name) const {
   const NodeRow row = parts_.executor.node_row(name);
   Json j = {{"name", name},
@@ -110,7 +92,7 @@ Json NodesView::node(const NodeName& name) const {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  if (const TimeMs silent = silent_since(row).value_or(0); silent > 0) j["silent_since"] = silent;
+  if (const TimeMs silent = silent_since(row); silent > 0) j["silent_since"] = silent;
   const auto spec = parts_.spec.get();
   const NodeSpec* declared = spec.ok() ? (*spec)->spec.node(name) : nullptr;
   if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
@@ -127,6 +109,24 @@ Json NodesView::node(const NodeName& name) const {
                     {"user", declared->adopt.user},
                     {"host_key", declared->adopt.host_key}};
   return j;
+}
+
+// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
+TimeMs NodesView::silent_since(const NodeRow& row) const {
+  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
+  return has_agent ? parts_.executor.silent_since(row.name) : 0;
+}
+
+std::map<std::string, std::string> NodesView::problems() const {
+  auto out = parts_.problems;
+  if (const auto current = parts_.spec.get(); current.ok() && !parts_.lab) {
+    const Spec& spec = (*current)->spec;
+    const auto fine = refuse_lab_only(spec, (*current)->revision, spec.acceptance_profile);
+    if (!fine.ok()) out["spec"] = fine.error().message;
+  }
+  if (const std::string why = parts_.executor.unwritten(); !why.empty())
+    out["store"] = "the store cannot be written; writing is retried every second: " + why;
+  return out;
 }
 
 Json NodesView::run() const {
