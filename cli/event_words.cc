@@ -116,7 +116,10 @@ std::string certificate(const Json& data) {
   return fmt::format("{}, serial {}", text_at(data, "action"), text_at(data, "serial"));
 }
 
+// Its state, or what an operator did with it.
 std::string rollout(const Json& data) {
+  if (const std::string action = text_at(data, "action"); !action.empty())
+    return fmt::format("rollout {}: {}", number_of(data, "id"), action);
   return fmt::format("rollout {}: {}, night {}{}", number_of(data, "id"), text_at(data, "state"),
                      number_of(data, "night"), behind(": ", text_at(data, "outcome")));
 }

@@ -45,7 +45,7 @@ ClusterNow CurrentCauses::cluster_now() const {
     node.held_by = row.held_by;
     node.reason = row.reason;
     node.image_digest = row.image_digest;
-    node.silent_since = view.silent_since(row).value_or(0);
+    node.silent_since = view.silent_since(row);
     if (const auto p = of_node.find(declared.name); p != of_node.end()) add_run(node, *p->second);
   }
   return out;

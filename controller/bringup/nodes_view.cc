@@ -94,9 +94,8 @@ bool NodesView::contains(const NodeName& node) const {
   return parts_.store.node(node).ok();
 }
 
-std::optional<TimeMs> NodesView::silent_since(const NodeRow& row) const {
-  if (!has_agent(row)) return std::nullopt;
-  return parts_.executor.silent_since(row.name);
+TimeMs NodesView::silent_since(const NodeRow& row) const {
+  return has_agent(row) ? parts_.executor.silent_since(row.name) : 0;
 }
 
 std::map<std::string, std::string> NodesView::problems() const {
@@ -129,7 +128,7 @@ Json NodesView::node(const NodeName& name) const {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  if (const TimeMs silent = silent_since(row).value_or(0); silent > 0) j["silent_since"] = silent;
+  if (const TimeMs silent = silent_since(row); silent > 0) j["silent_since"] = silent;
   if (parts_.storage.scheduler(name).busy) j["busy"] = true;
   const auto spec = parts_.spec.get();
   const NodeSpec* declared = spec.ok() ? (*spec)->spec.node(name) : nullptr;
@@ -149,6 +148,24 @@ Json NodesView::node(const NodeName& name) const {
                     {"user", declared->adopt.user},
                     {"host_key", declared->adopt.host_key}};
   return j;
+}
+
+// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
+TimeMs NodesView::silent_since(const NodeRow& row) const {
+  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
+  return has_agent ? parts_.executor.silent_since(row.name) : 0;
+}
+
+std::map<std::string, std::string> NodesView::problems() const {
+  auto out = parts_.problems;
+  if (const auto current = parts_.spec.get(); current.ok() && !parts_.lab) {
+    const Spec& spec = (*current)->spec;
+    const auto fine = refuse_lab_only(spec, (*current)->revision, spec.acceptance_profile);
+    if (!fine.ok()) out["spec"] = fine.error().message;
+  }
+  if (const std::string why = parts_.executor.unwritten(); !why.empty())
+    out["store"] = "the store cannot be written; writing is retried every second: " + why;
+  return out;
 }
 
 Json NodesView::run() const {

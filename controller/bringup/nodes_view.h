@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +33,9 @@ class NodesView {
   // Returns the nodes of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
   bool contains(const NodeName& node) const;
-  // Since when the node has been silent, 0: it is not. nullopt: it was never installed, so it has no agent.
-  std::optional<TimeMs> silent_since(const NodeRow& row) const;
-  // Problems of the controller itself: topic -> text.
+  // Since when the node has been silent; 0: it is not, or it was never installed and has no agent.
+  TimeMs silent_since(const NodeRow& row) const;
+  // What is wrong with the controller itself, its spec and its store: topic -> text.
   std::map<std::string, std::string> problems() const;
   // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...}; "busy":
   // true while the scheduler has jobs on it, or may have.

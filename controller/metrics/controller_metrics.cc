@@ -33,9 +33,8 @@ void add_nodes(Exposition& out, const ControllerMetrics& metrics) {
   for (const NodeMetrics& node : metrics.nodes)
     out.sample({{"node", node.name.str()}, {"state", to_string(node.state)}}, 1);
   out.family("muster_node_silent_seconds", kGauge,
-             "How long the node's agent has not reported; 0 while it does.");
-  for (const NodeMetrics& node : metrics.nodes)
-    if (node.silent) out.seconds({{"node", node.name.str()}}, *node.silent);
+             "How long the node's agent has not reported; 0 while it does, or if there is none.");
+  for (const NodeMetrics& node : metrics.nodes) out.seconds({{"node", node.name.str()}}, node.silent);
   out.family("muster_agent_certificate_expiration_timestamp_seconds", kGauge,
              "When the certificate ends that the node's agent uses.");
   for (const NodeMetrics& node : metrics.nodes)
@@ -116,6 +115,7 @@ void add_controller(Exposition& out, const ControllerMetrics& metrics) {
   if (!metrics.notices) return;
   out.family("muster_notices_undelivered", kGauge, "Notices that their receivers have not taken yet.")
       .sample({}, metrics.notices->undelivered);
+  out.family("muster_notices_lost", kGauge, "Notices that were given up.").sample({}, metrics.notices->lost);
   out.family("muster_notice_receiver_failing", kGauge, "1 if the receiver did not take the last notice.");
   for (const auto& [receiver, failing] : metrics.notices->failing)
     out.sample({{"receiver", receiver}}, failing);

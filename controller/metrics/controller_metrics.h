@@ -21,8 +21,8 @@ namespace muster {
 struct NodeMetrics {
   NodeName name;
   NodeState state = NodeState::unknown;
-  std::optional<DurationMs> silent = {};  // 0: it reports; none: it has no agent
-  TimeMs certificate_ends = 0;            // 0: its agent showed none to this process
+  DurationMs silent = 0;        // 0: it reports, or has no agent
+  TimeMs certificate_ends = 0;  // 0: its agent showed none to this process
 };
 struct ImageMetrics {
   std::string name;
@@ -31,7 +31,7 @@ struct ImageMetrics {
 };
 // Of the notices to receivers (docs/metrics.md).
 struct NoticeMetrics {
-  int64_t undelivered = 0;
+  int64_t undelivered = 0, lost = 0;         // lost: given up
   std::map<std::string, bool> failing = {};  // receiver -> whether it refused the last one
 };
 struct ProcessMetrics {

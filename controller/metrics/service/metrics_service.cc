@@ -69,8 +69,8 @@ std::vector<NodeMetrics> MetricsService::nodes() const {
     if (const auto row = rows.find(name); row != rows.end()) {
       node.state = row->second.state;
       // The clock may have been set back since.
-      if (const auto since = parts_.nodes.silent_since(row->second))
-        node.silent = *since > 0 ? std::max<DurationMs>(0, now - *since) : 0;
+      if (const TimeMs since = parts_.nodes.silent_since(row->second); since > 0)
+        node.silent = std::max<DurationMs>(0, now - since);
     }
     if (const auto ends = certificate_ends_.find(node.name); ends != certificate_ends_.end())
       node.certificate_ends = ends->second;

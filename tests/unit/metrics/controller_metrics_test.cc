@@ -41,7 +41,7 @@ TEST_CASE("metrics: nodes are counted by state, and what is not known of one is 
   CHECK(all.of("muster_node_state{node=\"n2\",state=\"quarantined\"}") == "1");
   CHECK(all.of("muster_node_silent_seconds{node=\"n1\"}") == "0");
   CHECK(all.of("muster_node_silent_seconds{node=\"n2\"}") == "90");
-  CHECK(all.count("muster_node_silent_seconds") == 2);
+  CHECK(all.count("muster_node_silent_seconds") == 3);
   CHECK(all.of("muster_agent_certificate_expiration_timestamp_seconds{node=\"n1\"}") == "9");
   CHECK(all.count("muster_agent_certificate_expiration_timestamp_seconds") == 1);
 }
@@ -129,6 +129,7 @@ TEST_CASE("metrics: images, certificates, problems and notices", "[metrics]") {
   CHECK(all.of("muster_certificate_expiration_timestamp_seconds{certificate=\"server\"}") == "10");
   CHECK(all.of("muster_problem{topic=\"dhcp\"}") == "1");
   CHECK(all.of("muster_notices_undelivered") == "3");
+  CHECK(all.of("muster_notices_lost") == "1");
   CHECK(all.of("muster_notice_receiver_failing{receiver=\"chat\"}") == "1");
   CHECK(all.of("muster_notice_receiver_failing{receiver=\"mail\"}") == "0");
   metrics.notices.reset();
@@ -152,7 +153,7 @@ TEST_CASE("metrics: names from outside cannot forge a series", "[metrics]") {
   metrics.images = {{hostile, 1'000, true}};
   metrics.nodes = {{NodeName(hostile), NodeState::accepted, 0, 1'000}};
   metrics.problems = {{hostile, ""}};
-  metrics.notices = NoticeMetrics{0, {{hostile, true}}};
+  metrics.notices = NoticeMetrics{0, 0, {{hostile, true}}};
   const Series all = series_of(metrics);
   CHECK(all.of("muster_run_active") == "0");
   CHECK(all.count("muster_node_state") == 1);

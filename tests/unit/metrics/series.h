@@ -81,7 +81,7 @@ inline ControllerMetrics full_metrics() {
   made.process = {1'000, 2'500, 4096, 10, 1024};
   made.nodes = {{NodeName("n1"), NodeState::accepted, 0, 9'000},
                 {NodeName("n2"), NodeState::quarantined, 90'000, 0},
-                {NodeName("n3"), NodeState::unknown, std::nullopt, 0}};
+                {NodeName("n3"), NodeState::unknown, 0, 0}};
   made.undeclared = 2;
   made.run_active = false;
   made.last_run = RunRow{7, "sha256:plan", RunState::partial, 2'000, 3'000, "anna"};
@@ -91,7 +91,7 @@ inline ControllerMetrics full_metrics() {
   made.images = {{"gpu", 6'000, false}, {"head", 0, true}};
   made.certificates = {{"ca", 20'000}, {"server", 10'000}};
   made.problems = {{"dhcp", "dnsmasq ended"}};
-  made.notices = NoticeMetrics{3, {{"mail", false}, {"chat", true}}};
+  made.notices = NoticeMetrics{3, 1, {{"mail", false}, {"chat", true}}};
   return made;
 }
 
