@@ -8,6 +8,7 @@
 
 #include "base/json_dump.h"
 #include "base/standin.h"
+#include "cli/cli_context.h"
 #include "cli/verbs.h"
 #include "lab/controller.h"
 #include "lab/ipmi_bmc.h"
@@ -34,18 +35,6 @@ struct LabFlags {
   bool wants_json() const { return json || *global_json; }
 };
 using LabFlagsPtr = std::shared_ptr<LabFlags>;
-
-int exit_for(const Error& error) {
-  switch (error.code) {
-    case Code::invalid:
-    case Code::not_found:
-      return 2;
-    case Code::denied:
-      return 4;
-    default:
-      return 1;
-  }
-}
 
 void complain(const LabFlags& flags, const Error& error) {
   *flags.exit = exit_for(error);

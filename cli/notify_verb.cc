@@ -40,7 +40,7 @@ void show_notices(Context& context) {
   show(context, *shown, [&] { print_notices(*shown); });
 }
 
-void test(Context& context, const std::string& receiver) {
+void send_test(Context& context, const std::string& receiver) {
   Api api(context);
   const auto sent = api.post("/v1/notices/test", {{"receiver", receiver}});
   if (!sent.ok()) return complain(context, sent.error());
@@ -78,7 +78,7 @@ void add_notify(Verb& app, Context& context) {
   auto receiver = std::make_shared<std::string>();
   Verb& testing = verb.add_verb("test", "send a test to one receiver, or to all; exit 1 if one fails");
   testing.add_option("RECEIVER", receiver.get());
-  testing.runs([receiver, &context] { test(context, *receiver); });
+  testing.runs([receiver, &context] { send_test(context, *receiver); });
 }
 
 void add_ack(Verb& app, Context& context) {

@@ -104,8 +104,7 @@ std::string cause_lines(const Json& status, const Look& look) {
     const std::string detail = clean_at(*cause, "detail");
     const std::string what = fmt::format("! {} ({}){}", clean_at(*cause, "what"), names_in_ranges(names),
                                          detail.empty() ? "" : ": " + detail);
-    for (const std::string& line : {what, "    " + clean_at(*cause, "next")})
-      out += cut(line, look) + "\n";
+    for (const std::string& line : {what, "    " + clean_at(*cause, "next")}) out += cut(line, look) + "\n";
   }
   return out;
 }

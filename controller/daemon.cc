@@ -165,13 +165,19 @@ Status Core::finish() {
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
       reactor, NodesView({options.lab, reactor, *store, spec, executor, storage, problems}), *store, executor,
       controller_certificates(authority), [this] { return rollout->record(); },
-      [this] { return image_metrics(images, spec); }});
+      [this] { return image_metrics(images, spec); },
+      [this] {
+        const auto counts = notices->service().counts();
+        return NoticeMetrics{counts.waiting, counts.lost, counts.failing};
+      }});
   notices = std::make_unique<SiteNotices>(SiteNotices::Parts{reactor, *store, spec, *vault,
                                                              [this] { return rollout->record(); },
                                                              [this] { return causes.look(); }, problems});
-  services = std::make_unique<Services>(
-      Services{options, authority, reactor, *store, spec, events, link, boot, power, *vault, images, *bringup,
-               executor, *rollout, notices->service(), archive, discovery, storage, *metrics, problems, causes});
+  services = std::make_unique<Services>(Services{options, authority, reactor,  *store,   spec,
+                                                 events,  link,      boot,     power,    *vault,
+                                                 images,  *bringup,  executor, *rollout, notices->service(),
+                                                 archive, discovery, storage,  *metrics, problems,
+                                                 causes});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });

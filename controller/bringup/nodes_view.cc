@@ -150,24 +150,6 @@ Json NodesView::node(const NodeName& name) const {
   return j;
 }
 
-// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
-TimeMs NodesView::silent_since(const NodeRow& row) const {
-  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
-  return has_agent ? parts_.executor.silent_since(row.name) : 0;
-}
-
-std::map<std::string, std::string> NodesView::problems() const {
-  auto out = parts_.problems;
-  if (const auto current = parts_.spec.get(); current.ok() && !parts_.lab) {
-    const Spec& spec = (*current)->spec;
-    const auto fine = refuse_lab_only(spec, (*current)->revision, spec.acceptance_profile);
-    if (!fine.ok()) out["spec"] = fine.error().message;
-  }
-  if (const std::string why = parts_.executor.unwritten(); !why.empty())
-    out["store"] = "the store cannot be written; writing is retried every second: " + why;
-  return out;
-}
-
 Json NodesView::run() const {
   const auto row = parts_.store.run(0);
   if (!row.ok()) return nullptr;

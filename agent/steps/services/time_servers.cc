@@ -128,8 +128,7 @@ Status apply_time_servers(StepContext& context, const WantedTimeServers& want) {
     TRY_(set_permissions(context.files, path, state.mode, state.uid, state.gid));
   }
   if (!has_pending_reload(context.files, kDebt)) return Ok{};
-  if (is_booted(context.files))
-    TRY_(run_tool(context, {"systemctl", "try-restart", "chrony.service"}));
+  if (is_booted(context.files)) TRY_(run_tool(context, {"systemctl", "try-restart", "chrony.service"}));
   return clear_pending(context.files, kDebt);
 }
 
