@@ -76,6 +76,15 @@ std::map<std::string, std::string> returned_by(const rollout::Record& record) {
   return out;
 }
 
+// Canaries whose batch has not ended. One that fails is judged with it, and is then part of the problem that
+// its image is held; until then it would be another one.
+std::set<std::string> canaries_under_way(const rollout::Record& record) {
+  std::set<std::string> out;
+  if (record.row && record.row->batch && record.row->batch->canary)
+    for (const auto& [node, image] : record.row->batch->images) out.insert(node);
+  return out;
+}
+
 bool runs_image_before(const rollout::Record& record, const NodeNow& node) {
   const auto before = record.before.find(node.name);
   return before != record.before.end() && before->second == node.image_digest;
@@ -115,10 +124,11 @@ bool counts(const NodeNow& node) {
 
 std::vector<Problem> current_problems(const ClusterNow& now) {
   std::vector<Problem> out;
-  std::set<std::string> canaries, healthy;
+  std::set<std::string> canaries, unjudged, healthy;
   std::map<std::string, std::string> returned;
   if (now.rollout) {
     canaries = add_held_images(*now.rollout, out);
+    unjudged = canaries_under_way(*now.rollout);
     returned = returned_by(*now.rollout);
     add_rollout(*now.rollout, !canaries.empty(), out);
   }
@@ -126,7 +136,8 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
     // A manual task is one for nodes that were never installed, too.
     if ((!counts(node) && node.by_hand.empty()) || canaries.count(node.name)) continue;
     if (auto problem = problem_of(node)) {
-      out.push_back(std::move(*problem));
+      if (problem->kind != CauseKind::node_failed || !unjudged.count(node.name))
+        out.push_back(std::move(*problem));
     } else if (const auto back = returned.find(node.name);
                back != returned.end() && runs_image_before(*now.rollout, node)) {
       out.push_back({.kind = CauseKind::node_failed,

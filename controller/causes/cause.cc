@@ -79,6 +79,7 @@ class OfKind {
         left_(std::move(problems)),
         nodes_(nodes),
         before_(before),
+        chances_(nodes.at.size()),
         health_(nodes.at.size(), Health::well) {}
 
   std::vector<Cause> find() {
@@ -114,6 +115,8 @@ class OfKind {
   void take_parts();
   void take_lasting();
   void take_value(const NodeProperty& property, int value);
+  std::optional<Explanation> best() const;
+  bool is_part_of(const Explanation& other, const NodeProperty& property, int value) const;
   void take_explained();
   void take_most_of_all();
   void take_steps();
@@ -123,6 +126,7 @@ class OfKind {
   Problems left_;
   const Nodes& nodes_;
   const std::vector<Cause>& before_;
+  const Chances chances_;
   std::vector<Health> health_;  // left_out: its properties explain something already; never bad
   std::vector<Cause> found_;
 };
@@ -175,7 +179,28 @@ void OfKind::take_value(const NodeProperty& property, int value) {
   add(problems, identity, std::move(cause), of);
 }
 
-// What explained problems before does so until the last of them is over.
+std::optional<Explanation> OfKind::best() const {
+  std::vector<Health> health = health_;
+  for (const Problem* problem : left_)
+    if (const auto at = nodes_.at.find(problem->node); at != nodes_.at.end())
+      health[at->second] = Health::bad;
+  return best_explanation(nodes_.properties, health, chances_);
+}
+
+// True if the other explanation has all problems of this value, and further ones.
+bool OfKind::is_part_of(const Explanation& other, const NodeProperty& property, int value) const {
+  bool further = false;
+  for (const Problem* problem : left_) {
+    const bool here = value_of(property, *problem) == value;
+    const bool there = value_of(nodes_.properties[other.property], *problem) == other.value;
+    if (here && !there) return false;
+    further = further || (there && !here);
+  }
+  return further;
+}
+
+// What explained problems before does so until the last of them is over, unless something explains more: of a
+// switch that fails, the nodes of one rack may fall silent first.
 void OfKind::take_lasting() {
   for (const Cause& cause : before_) {
     if (cause.kind != kind_) continue;
@@ -183,23 +208,20 @@ void OfKind::take_lasting() {
       if (property.name != cause.common) continue;
       const auto known = std::find(property.values.begin(), property.values.end(), cause.common_value);
       const int value = static_cast<int>(known - property.values.begin());
-      if (std::any_of(left_.begin(), left_.end(),
-                      [&](const Problem* p) { return value_of(property, *p) == value; }))
-        take_value(property, value);
+      const bool lasts = std::any_of(left_.begin(), left_.end(),
+                                     [&](const Problem* p) { return value_of(property, *p) == value; });
+      if (!lasts) continue;
+      if (const auto more = best(); more && is_part_of(*more, property, value)) continue;
+      take_value(property, value);
     }
   }
 }
 
 void OfKind::take_explained() {
-  const Chances chances(nodes_.at.size());
   while (left_.size() > 1) {
-    std::vector<Health> health = health_;
-    for (const Problem* problem : left_)
-      if (const auto at = nodes_.at.find(problem->node); at != nodes_.at.end())
-        health[at->second] = Health::bad;
-    const auto best = best_explanation(nodes_.properties, health, chances);
-    if (!best) return;
-    take_value(nodes_.properties[best->property], best->value);
+    const auto found = best();
+    if (!found) return;
+    take_value(nodes_.properties[found->property], found->value);
   }
 }
 

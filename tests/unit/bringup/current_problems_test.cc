@@ -113,6 +113,26 @@ TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[brin
   CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
 }
 
+TEST_CASE("problems: a canary that fails is none of its own before its batch has ended", "[bringup]") {
+  rollout::Record record;
+  record.id = 3;
+  record.row = rollout::begun(3, "target");
+  record.row->batch = rollout::Underway{1, 7, true, {{"gpu01", "sha256:new"}}};
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu01"), well("gpu02")};
+  now.nodes[0].failed = now.nodes[1].failed = "back in its previous system: no link";
+  const auto problems = current_problems(now);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].node == "gpu02");
+  now.nodes[0].failed.clear();
+  now.nodes[0].silent_since = 5;  // of no run
+  CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
+  record.row->batch->canary = false;
+  now.nodes[0].failed = "back in its previous system: no link";
+  CHECK(count(current_problems(now), CauseKind::node_failed) == 2);
+}
+
 TEST_CASE("problems: a rollout that stands still, and a night without result", "[bringup]") {
   rollout::Record record = with_canary_failed();
   record.row->held.clear();

@@ -271,6 +271,27 @@ TEST_CASE("causes: what becomes part of a greater cause is merged, not over", "[
   CHECK(causes_of({silent(7)}, places, before).front().merged.empty());
 }
 
+TEST_CASE("causes: what explains more takes the place of what explained the first nodes", "[causes]") {
+  // Behind leaf1: both nodes of rack r1, and one of r2, which has another one behind leaf2.
+  Places places;
+  places[node(1)] = {.rack = "r1", .network_switch = "leaf1"};
+  places[node(2)] = {.rack = "r1", .network_switch = "leaf1"};
+  places[node(3)] = {.rack = "r2", .network_switch = "leaf1"};
+  places[node(4)] = {.rack = "r2", .network_switch = "leaf2"};
+  for (int i = 5; i < 30; ++i) places[node(i)] = {.rack = "r3", .network_switch = "leaf3"};
+  const auto first = causes_of({silent(1), silent(2)}, places);
+  REQUIRE(with_common(first, "rack", "r1") != nullptr);
+  const auto second = causes_of({silent(1), silent(2), silent(3)}, places, first);
+  REQUIRE(second.size() == 1);
+  CHECK(with_common(second, "switch", "leaf1") != nullptr);
+  CHECK(second.front().merged == std::vector<std::string>{first.front().id});
+  // One by one they come back: it stays the switch.
+  const auto third = causes_of({silent(1), silent(2)}, places, second);
+  REQUIRE(third.size() == 1);
+  CHECK(third.front().id == second.front().id);
+  CHECK(causes_of({silent(2)}, places, third).front().id == second.front().id);
+}
+
 TEST_CASE("causes: the order of problems changes nothing", "[causes]") {
   const Places places = cluster();
   std::vector<Problem> problems = joined(
