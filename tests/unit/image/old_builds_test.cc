@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/time.h"
 #include "controller/image/folder.h"
 #include "controller/image/package_list.h"
 #include "tests/catch.h"

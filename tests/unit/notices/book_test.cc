@@ -164,8 +164,8 @@ TEST_CASE("notices: a name that is used again while its cause goes on is another
 TEST_CASE("notices: an acknowledged cause is quiet until it is over", "[notices]") {
   Site s;
   s.with({cause_of("c0ffee", nodes(2))});
-  CHECK(acknowledge(s.book, "c0", {"anna"}).error().code == Code::invalid);
-  CHECK(acknowledge(s.book, "beef", {"anna"}).error().code == Code::not_found);
+  CHECK(acknowledge(s.book, "c0", {"anna", "", s.now}).error().code == Code::invalid);
+  CHECK(acknowledge(s.book, "beef", {"anna", "", s.now}).error().code == Code::not_found);
   const auto acked = acknowledge(s.book, "c0ff", {"anna", "PSU on order", s.now});
   REQUIRE(acked.ok());
   CHECK(acked->cause == "c0ffee");
@@ -176,7 +176,7 @@ TEST_CASE("notices: an acknowledged cause is quiet until it is over", "[notices]
   s.with({cause_of("c0ffee", nodes(20))});  // the acknowledgement was of the first time
   CHECK(s.states() == States{begun, over, begun});
   s.with({cause_of("c0ffee", nodes(1)), cause_of("c0ffff", {"z"})});
-  CHECK(acknowledge(s.book, "c0ff", {"anna"}).error().code == Code::conflict);
+  CHECK(acknowledge(s.book, "c0ff", {"anna", "", s.now}).error().code == Code::conflict);
 }
 
 TEST_CASE("notices: from the fourth change on a cause has one line in 24 hours", "[notices]") {
