@@ -23,7 +23,8 @@ struct FailOn {
 };
 void add_fail_on(Verb& verb, Shown what, FailOn& flags);
 
-// The words that end the verb with their exit code; empty: none does. invalid: a word that `what` does not have.
+// The words that end the verb with their exit code; empty: none does. invalid: a word that `what` does not
+// have.
 Result<std::set<std::string>> fail_words(Shown what, const FailOn& flags);
 
 // The words that apply to GET /v1/status: states of its nodes, what is shown beside them, and "problem" where

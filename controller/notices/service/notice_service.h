@@ -62,8 +62,8 @@ class NoticeService {
   Json shown();
   // The acknowledged cause. not_found, conflict, invalid: as acknowledge() in book.h.
   void acknowledge(const std::string& cause, notices::Acknowledged ack, Done done);
-  // Sends a notice of state "test" to one receiver, or all ("") -> {receivers: [{name, error}]}, with error ""
-  // for one that took it. not_found: no such receiver.
+  // Sends a notice of state "test" to one receiver, or all ("") -> {receivers: [{name, error}]}, with error
+  // "" for one that took it. not_found: no such receiver.
   void test(const std::string& receiver, Done done);
   // Notices that are not delivered yet, and those given up, over all receivers; which of these fail.
   struct Counts {
