@@ -166,8 +166,8 @@ Status Core::finish() {
                                              });
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
       reactor, nodes, *store, executor, controller_certificates(authority),
-      [this] { return rollout->record(); },
-      [this] { return image_metrics(images, spec); },
+      [this] { return rollout->record(); }, [this] { return image_metrics(images, spec); },
+      [this] { return cause_counts(causes.look()); },
       [this] {
         const auto counts = notices->service().counts();
         return NoticeMetrics{counts.waiting, counts.lost, counts.failing};
