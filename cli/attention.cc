@@ -10,7 +10,7 @@
 #include "base/split.h"
 #include "cli/cli_context.h"
 #include "cli/shown_nodes.h"
-#include "controller/nodes/states.h"
+#include "controller/causes/cause.h"
 
 namespace muster::cli {
 namespace {
@@ -18,20 +18,14 @@ namespace {
 struct Concern {
   std::string word;
   int exit;
-  bool needs_operator;
 };
 
-// The most serious first. A node that is not in service, but that nothing is wrong with, needs no operator.
+// The most serious first.
 std::vector<Concern> concerns_of_status() {
-  std::vector<Concern> out = {{"problem", kFailed, true},      {"rollout", kPartial, true},
-                              {"quarantined", kPartial, true}, {"returned", kPartial, true},
-                              {"silent", kPartial, true},      {"by-hand", kPartial, true}};
-  const auto listed = [&out](const std::string& word) {
-    return std::any_of(out.begin(), out.end(), [&](const Concern& one) { return one.word == word; });
-  };
+  std::vector<Concern> out = {{"problem", kFailed}, {"rollout", kPartial}};
   for (const std::string& word : node_words())
-    if (word != "accepted" && word != "degraded" && !listed(word)) out.push_back({word, kPartial, false});
-  out.push_back({"degraded", kDegraded, true});
+    if (word != "accepted" && word != "degraded") out.push_back({word, kPartial});
+  out.push_back({"degraded", kDegraded});
   return out;
 }
 
@@ -40,51 +34,75 @@ std::vector<Concern> concerns(Shown what) {
     case Shown::status:
       return concerns_of_status();
     case Shown::runs:
-      return {{"failed", kFailed, true}, {"cancelled", kFailed, true}, {"partial", kPartial, true}};
+      return {{"failed", kFailed}, {"cancelled", kFailed}, {"partial", kPartial}};
     case Shown::rollout:
-      return {{"stopped", kRefused, true},
-              {"paused", kRefused, true},
-              {"partial", kPartial, true},
-              {"nothing", kPartial, true}};
+      return {{"stopped", kRefused}, {"paused", kRefused}, {"partial", kPartial}, {"nothing", kPartial}};
   }
   return {};
 }
 
-}  // namespace
-
-void add_fail_on(Verb& verb, Shown what, FailOn& flags) {
-  std::string needs, others;
-  for (const Concern& one : concerns(what)) {
-    std::string& list = one.needs_operator ? needs : others;
-    list += (list.empty() ? "" : ",") + one.word;
+int exit_for_kind(CauseKind kind) {
+  switch (kind) {
+    case CauseKind::controller:
+    case CauseKind::image_build:
+    case CauseKind::receiver:
+      return kFailed;
+    case CauseKind::node_failed:
+    case CauseKind::node_silent:
+    case CauseKind::node_waits:
+    case CauseKind::rollout_stopped:
+    case CauseKind::window_bad:
+      return kPartial;
+    case CauseKind::node_degraded:
+      return kDegraded;
   }
-  verb.add_flag("--exit-code", &flags.exit_code,
-                "end with an exit code other than 0 if an operator is needed");
-  verb.add_option("--fail-on", &flags.states,
-                  fmt::format("the same for these states; default: {}{}", needs,
-                              others.empty() ? "" : ". Others: " + others));
+  return kPartial;
 }
 
-Result<std::set<std::string>> fail_words(Shown what, const FailOn& flags) {
-  std::set<std::string> all, out;
-  for (const Concern& one : concerns(what)) {
-    all.insert(one.word);
-    if (flags.exit_code && flags.states.empty() && one.needs_operator) out.insert(one.word);
-  }
-  for (const std::string& word : split(flags.states, ',')) {
-    if (!all.count(word))
-      return fail(Code::invalid, fmt::format("--fail-on: '{}' is none of {}", word, fmt::join(all, ", ")));
-    out.insert(word);
+// The most serious cause's, which is the lowest code. A kind of a later version counts as nodes do.
+int exit_for_causes(const Json& status) {
+  int out = kAccepted;
+  for (const Json& cause : list_at(status, "causes")) {
+    const auto kind = value_of(kCauseKinds, text_at(cause, "kind"));
+    const int code = kind ? exit_for_kind(*kind) : kPartial;
+    out = out == kAccepted ? code : std::min(out, code);
   }
   return out;
 }
 
+// States of the nodes, what is shown beside them, and "problem" where the controller has one, "rollout" where
+// the rollout has.
 std::set<std::string> words_of_status(const Json& status) {
   std::set<std::string> out;
   const Json problems = status.value("problems", Json::object());
   for (const auto& [topic, text] : problems.items()) out.insert(topic == "rollout" ? topic : "problem");
   for (const Json& node : list_at(status, "nodes"))
     for (const std::string& word : words_of_node(node)) out.insert(word);
+  return out;
+}
+
+}  // namespace
+
+void add_fail_on(Verb& verb, Shown what, FailOn& flags) {
+  std::string words;
+  for (const Concern& one : concerns(what)) words += (words.empty() ? "" : ",") + one.word;
+  verb.add_flag("--exit-code", &flags.exit_code,
+                "end with an exit code other than 0 if an operator is needed");
+  verb.add_option("--fail-on", &flags.states,
+                  what == Shown::status
+                      ? "the same for these states, in place of the causes: " + words
+                      : "the same for these states; default: " + words);
+}
+
+Result<std::set<std::string>> fail_words(Shown what, const FailOn& flags) {
+  std::set<std::string> all, out;
+  for (const Concern& one : concerns(what)) all.insert(one.word);
+  if (flags.exit_code && flags.states.empty() && what != Shown::status) return all;
+  for (const std::string& word : split(flags.states, ',')) {
+    if (!all.count(word))
+      return fail(Code::invalid, fmt::format("--fail-on: '{}' is none of {}", word, fmt::join(all, ", ")));
+    out.insert(word);
+  }
   return out;
 }
 
@@ -105,6 +123,11 @@ int exit_for_words(Shown what, const std::set<std::string>& words, const std::se
   for (const Concern& one : concerns(what))
     if (words.count(one.word) && fails_on.count(one.word)) return one.exit;
   return kAccepted;
+}
+
+int exit_for_status(const Json& status, const FailOn& flags, const std::set<std::string>& fails_on) {
+  if (flags.exit_code && flags.states.empty()) return exit_for_causes(status);
+  return exit_for_words(Shown::status, words_of_status(status), fails_on);
 }
 
 int exit_for_outcome(const std::string& outcome) {

@@ -56,8 +56,8 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
 const char* plan_route(const Context& context);
 // False without a terminal.
 bool confirm_prompt(const std::string& question);
-// Ok with `yes`, or if the question is answered with it on a terminal. denied: it was not; invalid: there is no
-// terminal, or --json.
+// Ok with `yes`, or if the question is answered with it on a terminal. denied: it was not; invalid: there is
+// no terminal, or --json.
 Status confirmed(const Context& context, bool yes, const std::string& question);
 // Prints that there is nothing to do, and sets the exit code.
 void nothing_to_do(Context& context, const Json& planned, bool missing);

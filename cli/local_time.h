@@ -13,7 +13,8 @@ namespace muster::cli {
 std::string local_time(TimeMs at);
 // "2026-12-24", which is its beginning, or "2026-12-24 06:00". invalid: anything else.
 Result<TimeMs> parse_local_time(const std::string& text);
-// The same, "22:00" (the last one before `now`), "2026-12-24T05:00:00Z", or how long before `now`: "2 h", "30m".
+// The same, "22:00" (the last one before `now`), "2026-12-24T05:00:00Z", or how long before `now`: "2 h",
+// "30m".
 Result<TimeMs> parse_since(const std::string& text, TimeMs now);
 
 }  // namespace muster::cli

@@ -30,7 +30,8 @@ void print_notices(const Json& shown) {
                integer_at(receiver, "waiting"), lost > 0 ? fmt::format(", {} given up", lost) : "",
                last > 0 ? local_time(last) : "never");
     if (const std::string error = clean_at(receiver, "error"); !error.empty())
-      fmt::print("    {} ({} attempts)\n", error, integer_at(receiver, "failures"));
+      fmt::print("    {} ({} attempts since {})\n", error, integer_at(receiver, "failures"),
+                 local_time(integer_at(receiver, "failing_since")));
   }
 }
 

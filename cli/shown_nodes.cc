@@ -47,16 +47,19 @@ bool fits(const Json& node, const NodeFilter& filter) {
 
 constexpr const char* kBeside[] = {"silent", "returned", "by-hand", "waiting"};
 
+bool concerns_one_of(const Json& cause, const std::set<std::string>& names) {
+  const Json& nodes = list_at(cause, "nodes");
+  for (const Json& node : nodes)
+    if (node.is_string() && names.count(node.get<std::string>())) return true;
+  return nodes.empty();
+}
+
 void keep_causes(Json& status) {
   std::set<std::string> names;
   for (const Json& node : list_at(status, "nodes")) names.insert(text_at(node, "name"));
   Json kept = Json::array();
   for (const Json& cause : list_at(status, "causes"))
-    for (const Json& node : list_at(cause, "nodes"))
-      if (node.is_string() && names.count(node.get<std::string>())) {
-        kept.push_back(cause);
-        break;
-      }
+    if (concerns_one_of(cause, names)) kept.push_back(cause);
   if (status.contains("causes")) status["causes"] = std::move(kept);
 }
 

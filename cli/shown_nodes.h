@@ -36,7 +36,8 @@ Status names_nodes(const NodeFilter& filter, const Json& status);
 constexpr size_t kFoldedFrom = 3;
 // How many of `nodes` `muster status` shows; 0: all, also if nodes are named or there is no terminal.
 size_t shown_at_most(size_t nodes, const NodeFilter& filter, bool terminal);
-// The status with the filter's nodes, and with the causes that concern one of them; all if any() node fits.
+// The status with the filter's nodes, and with the causes that concern one of them or the cluster as a whole;
+// all if any() node fits.
 Json only(Json status, const NodeFilter& filter);
 
 // How urgently a node needs attention: the first of these that applies.

@@ -25,7 +25,7 @@ void show_status(Context& context, const Which& which) {
   if (!whole.ok()) return complain(context, whole.error());
   if (const auto fits = names_nodes(*filter, *whole); !fits.ok()) return complain(context, fits.error());
   const Json status = only(std::move(whole).value(), *filter);
-  context.exit = exit_for_words(Shown::status, words_of_status(status), *fails_on);
+  context.exit = exit_for_status(status, which.fail_on, *fails_on);
   Look look;
   look.width = terminal_width();
   const bool terminal = look.width > 0;
@@ -68,9 +68,10 @@ void add_status(Verb& app, Context& context) {
       "--role is given");
   add_fail_on(verb, Shown::status, which->fail_on);
   verb.footer(
-      "With --exit-code or --fail-on: 1 the controller has a problem, 3 nodes or the rollout, 5 degraded "
-      "nodes.\nExamples:\n  muster status\n  muster status --state quarantined,silent\n  muster status "
-      "--exit-code\n  muster status --role gpu --fail-on silent,quarantined\n  muster status --json | jq .");
+      "With --exit-code, by the causes of what is wrong, or --fail-on, by states: 1 the controller, an "
+      "image or a receiver of notices, 3 nodes or the rollout, 5 degraded nodes.\nExamples:\n  muster "
+      "status\n  muster status --state quarantined,silent\n  muster status --exit-code\n  muster status "
+      "--role gpu --fail-on silent,quarantined\n  muster status --json | jq .");
   verb.runs([which, &context] { show_status(context, *which); });
 }
 

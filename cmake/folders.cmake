@@ -61,7 +61,7 @@ muster_folder(controller/power/service LINK base controller/ports controller/pow
 muster_folder(controller/rollout LINK base controller/engines controller/nodes controller/plan controller/spec)
 muster_folder(controller/run LINK base controller/nodes controller/plan controller/ports controller/power/describe)
 muster_folder(controller/executor LINK base controller/plan controller/ports controller/run sys)
-muster_folder(controller/metrics LINK base controller/nodes controller/ports controller/rollout controller/run)
+muster_folder(controller/metrics LINK base controller/causes controller/nodes controller/ports controller/rollout controller/run)
 muster_folder(controller/spec/reader LINK base controller/causes controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
@@ -76,8 +76,8 @@ muster_folder(controller/power/provider LINK base controller/boot/service contro
 muster_folder(controller/bringup LINK base controller/causes controller/current controller/executor controller/image/service
   controller/link controller/nodes controller/options controller/plan controller/ports controller/report controller/rollout controller/run
   controller/spec controller/spec/reader controller/trust host sys)
-muster_folder(controller/metrics/service LINK base controller/bringup controller/current controller/executor controller/image/service
-  controller/metrics controller/options controller/ports controller/rollout controller/trust sys sys/http)
+muster_folder(controller/metrics/service LINK base controller/bringup controller/causes controller/current controller/executor
+  controller/image/service controller/metrics controller/options controller/ports controller/rollout controller/trust sys sys/http)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
   controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
   controller/trust sys)
@@ -130,8 +130,8 @@ muster_folder(kernels/together LINK base kernels/common kernels/counters kernels
 
 # The lab and the command line.
 muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
-muster_folder(cli LINK base controller/bringup controller/hosts controller/nodes controller/report controller/report/import controller/spec
-  controller/spec/reader controller/ssh lab sys sys/http)
+muster_folder(cli LINK base controller/bringup controller/causes controller/hosts controller/nodes controller/report controller/report/import
+  controller/spec controller/spec/reader controller/ssh lab sys sys/http)
 
 # Every folder links with the folders that it declares.
 get_property(checks GLOBAL PROPERTY MUSTER_LINK_CHECKS)

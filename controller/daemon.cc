@@ -24,6 +24,7 @@
 #include "controller/bringup/current_causes.h"
 #include "controller/bringup/forget_declared.h"
 #include "controller/bringup/held_run.h"
+#include "controller/bringup/nodes_view.h"
 #include "controller/bringup/own_machine_here.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
@@ -114,14 +115,15 @@ struct Core {
          events.add(executor.active() ? executor.run_id() : 0, NodeName(node), "console", {{"text", panic}});
        }}};
   StorageReports storage;
+  const NodesView::Parts node_parts{options.lab, reactor, *store, spec, executor, storage, problems};
+  const NodesView nodes{node_parts};
   std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<RolloutWorld> rollout_world;
   std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
-  CurrentCauses causes{{options.lab, reactor, *store, spec, executor, storage, problems},
-                       [this] { return rollout ? rollout->record() : nullptr; }};
+  CurrentCauses causes{node_parts, [this] { return rollout ? rollout->record() : nullptr; }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
@@ -163,9 +165,9 @@ Status Core::finish() {
                                                return rollout::BootTime{boot, since_boot()};
                                              });
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
-      reactor, NodesView({options.lab, reactor, *store, spec, executor, storage, problems}), *store, executor,
-      controller_certificates(authority), [this] { return rollout->record(); },
-      [this] { return image_metrics(images, spec); },
+      reactor, nodes, *store, executor, controller_certificates(authority),
+      [this] { return rollout->record(); }, [this] { return image_metrics(images, spec); },
+      [this] { return cause_counts(causes.look()); },
       [this] {
         const auto counts = notices->service().counts();
         return NoticeMetrics{counts.waiting, counts.lost, counts.failing};
@@ -176,7 +178,7 @@ Status Core::finish() {
   services = std::make_unique<Services>(Services{options, authority, reactor,  *store,   spec,
                                                  events,  link,      boot,     power,    *vault,
                                                  images,  *bringup,  executor, *rollout, notices->service(),
-                                                 archive, discovery, storage,  *metrics, problems,
+                                                 archive, discovery, *metrics, problems, nodes,
                                                  causes});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });

@@ -22,18 +22,9 @@
 #include "controller/spec/spec.h"
 
 namespace muster::api {
-namespace {
-
-NodesView nodes_of(const CallPtr& call) {
-  Services& services = call->services;
-  return NodesView({services.options.lab, services.reactor, services.store, services.spec, services.executor,
-                    services.storage, services.problems});
-}
-
-}  // namespace
 
 bool has_node(const CallPtr& call, const NodeName& name) {
-  const NodesView nodes = nodes_of(call);
+  const NodesView& nodes = call->services.nodes;
   if (nodes.contains(name)) return true;
   const std::string near = nearest_spelling(name, nodes.names());
   call->error(fail(Code::not_found, fmt::format("no node '{}'{}", name.str(),
@@ -42,7 +33,7 @@ bool has_node(const CallPtr& call, const NodeName& name) {
 }
 
 void get_status(const CallPtr& call) {
-  Json status = nodes_of(call).status();
+  Json status = call->services.nodes.status();
   if (const rollout::Record* record = call->services.rollout.record())
     if (const std::string problem = rollout_problem(*record); !problem.empty())
       status["problems"]["rollout"] = problem;
@@ -52,7 +43,7 @@ void get_status(const CallPtr& call) {
 
 void list_nodes(const CallPtr& call) {
   Json list = Json::array();
-  const NodesView nodes = nodes_of(call);
+  const NodesView& nodes = call->services.nodes;
   for (const auto& name : nodes.names()) list.push_back(nodes.node(NodeName(name)));
   call->ok({{"nodes", list},
             {"unknown_machines", undeclared_machines(call->services)},
@@ -62,7 +53,7 @@ void list_nodes(const CallPtr& call) {
 void get_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
   if (!has_node(call, name)) return;
-  Json node = nodes_of(call).node(name);
+  Json node = call->services.nodes.node(name);
   const auto facts = parse_json(call->services.executor.node_row(name).facts);
   node["facts"] = facts.ok() ? *facts : Json();
   call->ok(node);
@@ -71,7 +62,7 @@ void get_node(const CallPtr& call) {
 void why_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
   if (!has_node(call, name)) return;
-  Json why = nodes_of(call).why(name, call->services.images);
+  Json why = call->services.nodes.why(name, call->services.images);
   if (const Cause* cause = cause_of(call->services.causes.look(), name)) {
     why["cause"] = record_json(*cause);
     if (cause->nodes.size() > 1)
@@ -94,7 +85,7 @@ void quarantine_node(const CallPtr& call) {
   else
     call->services.executor.quarantine(name, reason, HeldBy::an_operator, text_of(call->caller));
   call->record(name, "node", {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
-  call->ok(nodes_of(call).node(name));
+  call->ok(call->services.nodes.node(name));
 }
 
 void remove_node(const CallPtr& call) {

@@ -23,11 +23,11 @@ class Executor;
 class ImageService;
 class LinkHub;
 class MetricsService;
+class NodesView;
 class NoticeService;
 class PowerService;
 class RealReactor;
 class RolloutService;
-class StorageReports;
 class Store;
 class Vault;
 
@@ -49,11 +49,11 @@ struct Services {
   NoticeService& notices;
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines
-  const StorageReports& storage;
   MetricsService& metrics;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
-  CurrentCauses& causes;  // of all that is wrong now
+  const NodesView& nodes;  // as operators see them
+  CurrentCauses& causes;   // of all that is wrong now
 };
 
 }  // namespace muster

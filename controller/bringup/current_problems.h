@@ -38,8 +38,9 @@ struct ClusterNow {
 
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
 // degraded, or that its storage is. None while an operator holds or drains it, and before it was installed. A
-// canary that failed is part of the problem that its image is held, and none before its batch has ended. Topics "image NAME" and "receiver NAME" of
-// `controller` are problems of an image's build and of a receiver of notices.
+// canary that failed is part of the problem that its image is held, and none before its batch has ended.
+// Topics "image NAME" and "receiver NAME" of `controller` are problems of an image's build and of a receiver
+// of notices.
 std::vector<Problem> current_problems(const ClusterNow& now);
 
 // True if the node counts, sick or healthy: it is in service, or was, and no operator took it out.

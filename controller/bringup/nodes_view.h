@@ -37,8 +37,8 @@ class NodesView {
   TimeMs silent_since(const NodeRow& row) const;
   // What is wrong with the controller itself, its spec and its store: topic -> text.
   std::map<std::string, std::string> problems() const;
-  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...}; "busy":
-  // true while the scheduler has jobs on it, or may have.
+  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...};
+  // "busy": true while the scheduler has jobs on it, or may have.
   Json node(const NodeName& name) const;
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}

@@ -8,7 +8,6 @@
 namespace muster {
 namespace {
 
-// Longer lists of names do not fit on a command line that a person reads.
 constexpr size_t kLongestNames = 60;
 
 struct KindText {
@@ -53,9 +52,8 @@ std::string because(const Cause& cause) {
 std::string next_of_nodes(const Cause& cause, const KindText& text) {
   if (cause.kind == CauseKind::node_failed) return "muster logs " + cause.nodes.front();
   if (cause.kind == CauseKind::node_degraded) return "muster report";
-  const std::string names = nodes_of(cause);
-  if (names.size() > kLongestNames) return fmt::format("muster status --state {}", text.state);
-  return (cause.kind == CauseKind::node_waits ? "muster power done " : "muster power state ") + names;
+  return with_names(cause.kind == CauseKind::node_waits ? "muster power done " : "muster power state ", cause,
+                    fmt::format("muster status --state {}", text.state));
 }
 
 std::string next_of_cluster(CauseKind kind, const std::string& image) {
@@ -86,6 +84,11 @@ std::string next_of(const Cause& cause, const std::vector<const Problem*>& probl
 }  // namespace
 
 bool is_of_nodes(CauseKind kind) { return text_of(kind) != nullptr; }
+
+std::string with_names(const std::string& command, const Cause& cause, const std::string& without_names) {
+  const std::string names = nodes_of(cause);
+  return names.size() > kLongestNames ? without_names : command + names;
+}
 
 std::string on_one_line(const std::string& text) {
   std::string out = text;

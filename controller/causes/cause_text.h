@@ -15,6 +15,10 @@ bool is_of_nodes(CauseKind kind);
 // nodes, `detail` becomes `what`.
 void describe(Cause& cause, size_t of, const std::vector<const Problem*>& problems);
 
+// `command` with the names of the cause's nodes behind it; `without_names` where they are too long for a
+// command line that a person reads.
+std::string with_names(const std::string& command, const Cause& cause, const std::string& without_names);
+
 // Without control characters.
 std::string on_one_line(const std::string& text);
 

@@ -25,9 +25,6 @@
 
 namespace muster {
 
-// Key in build.json: wall clock of the machine that built it.
-constexpr const char* kBuiltAt = "built_at";
-
 struct ImageRequest {
   std::string name;                                // of the image: "debian-12"
   ImageRecipe recipe = {};                         // as it was read

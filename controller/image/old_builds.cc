@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_at.h"
 #include "controller/image/folder.h"
-#include "controller/image/image.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -17,15 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kContent = "frames.zst";  // goes last: a build that has it is not empty
-
-bool is_build(const std::string& name) {
-  return name.size() == 64 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
-TimeMs built_at(const std::string& folder) {
-  const auto record = parse_json(Files("/").read(folder + "/build.json").value_or("{}"));
-  return record.ok() ? integer_at(*record, kBuiltAt) : 0;
-}
 
 Status drop_content(const std::string& folder) {
   std::vector<std::string> names = Files("/").list(folder);
@@ -53,7 +42,7 @@ Result<size_t> empty_old_builds(const std::string& state_dir, const std::string&
   if (ec) return fail(Code::not_found, "no image \"" + image + "\" has been built");
   std::vector<std::pair<TimeMs, std::string>> old;
   for (const auto& name : Files("/").list(folder))
-    if (is_build(name) && name != current && used.count("sha256:" + name) == 0 &&
+    if (is_build_name(name) && name != current && used.count("sha256:" + name) == 0 &&
         fs::exists(folder + "/" + name + "/" + kContent, ec))
       old.emplace_back(built_at(folder + "/" + name), name);
   std::sort(old.begin(), old.end(), std::greater<>());

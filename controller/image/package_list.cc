@@ -60,8 +60,7 @@ Json package_changes(const PackageList& before, const PackageList& after) {
 Result<PackageList> packages_of_image(const std::string& state_dir, const std::string& digest) {
   const size_t colon = digest.find(':');
   const std::string hex = digest.substr(colon == std::string::npos ? 0 : colon + 1);
-  if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return fail(Code::not_found, "not an image digest: " + digest);
+  if (!is_build_name(hex)) return fail(Code::not_found, "not an image digest: " + digest);
   const Files files("/");
   const std::string folder = state_dir + "/images/";
   for (const auto& name : files.list(folder)) {

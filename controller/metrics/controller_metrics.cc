@@ -110,15 +110,26 @@ void add_controller(Exposition& out, const ControllerMetrics& metrics) {
   out.family("muster_certificate_expiration_timestamp_seconds", kGauge,
              "When the controller's certificate ends.");
   for (const auto& [name, end] : metrics.certificates) out.seconds({{"certificate", name}}, end);
-  out.family("muster_problem", kGauge, "A problem of the controller, as in `muster status`; always 1.");
+  out.family("muster_problem", kGauge,
+             "A problem of the controller, as in `muster status`, but not the rollout's; always 1.");
   for (const auto& [topic, text] : metrics.problems) out.sample({{"topic", topic}}, 1);
-  if (!metrics.notices) return;
+}
+
+void add_causes(Exposition& out, const std::map<CauseKind, int64_t>& causes) {
+  out.family("muster_causes", kGauge, "Causes of what is wrong, by kind, as in `muster status`.");
+  for (const auto& [kind, word] : kCauseKinds) {
+    const auto found = causes.find(kind);
+    out.sample({{"kind", word}}, found == causes.end() ? 0 : found->second);
+  }
+}
+
+void add_notices(Exposition& out, const NoticeMetrics& notices) {
   out.family("muster_notices_undelivered", kGauge, "Notices that their receivers have not taken yet.")
-      .sample({}, metrics.notices->undelivered);
-  out.family("muster_notices_lost", kGauge, "Notices that were given up.").sample({}, metrics.notices->lost);
-  out.family("muster_notice_receiver_failing", kGauge, "1 if the receiver did not take the last notice.");
-  for (const auto& [receiver, failing] : metrics.notices->failing)
-    out.sample({{"receiver", receiver}}, failing);
+      .sample({}, notices.undelivered);
+  out.family("muster_notices_lost", kGauge, "Notices that were given up.").sample({}, notices.lost);
+  out.family("muster_notice_receiver_failing", kGauge,
+             "1 if the last three attempts to deliver to the receiver failed.");
+  for (const auto& [receiver, failing] : notices.failing) out.sample({{"receiver", receiver}}, failing);
 }
 
 }  // namespace
@@ -131,6 +142,8 @@ std::string exposition_of(const ControllerMetrics& metrics) {
   add_rollout(out, metrics.rollout);
   add_images(out, metrics.images);
   add_controller(out, metrics);
+  add_causes(out, metrics.causes);
+  add_notices(out, metrics.notices);
   return out.take();
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/names.h"
 #include "base/time.h"
+#include "controller/causes/cause.h"
 #include "controller/nodes/states.h"
 #include "controller/ports/store.h"
 #include "controller/rollout/rollout_record.h"
@@ -32,7 +33,7 @@ struct ImageMetrics {
 // Of the notices to receivers (docs/metrics.md).
 struct NoticeMetrics {
   int64_t undelivered = 0, lost = 0;         // lost: given up
-  std::map<std::string, bool> failing = {};  // receiver -> whether it refused the last one
+  std::map<std::string, bool> failing = {};  // receiver -> notices::is_failing()
 };
 struct ProcessMetrics {
   TimeMs started = 0;
@@ -52,7 +53,8 @@ struct ControllerMetrics {
   std::vector<ImageMetrics> images = {};
   std::map<std::string, TimeMs> certificates = {};   // of the controller: name -> end
   std::map<std::string, std::string> problems = {};  // topic -> text
-  std::optional<NoticeMetrics> notices = {};         // none: nothing is sent
+  std::map<CauseKind, int64_t> causes = {};          // how many; a kind that is absent has none
+  NoticeMetrics notices = {};
 };
 
 std::string exposition_of(const ControllerMetrics& metrics);

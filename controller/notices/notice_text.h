@@ -1,4 +1,5 @@
-// A notice as receivers get it: JSON of muster's own, of Slack and of Teams, and text. Pure functions, no I/O.
+// A notice as receivers get it: JSON of muster's own, of Slack and of Teams, and text. Pure functions, no
+// I/O.
 #pragma once
 
 #include <string>

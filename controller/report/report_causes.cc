@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "controller/causes/cause_text.h"
+
 namespace muster {
 namespace {
-
-constexpr size_t kLongestNames = 60;
 
 std::string located_part(const NodeReport& node) {
   for (const Check& check : node.checks)
@@ -35,11 +35,10 @@ NodePlace place_of(const NodeReport& node) {
 
 // What repeats the measurement, or the work, once the cause is gone.
 std::string next_of_report(const Report& report, const Cause& cause) {
-  const std::string names = nodes_of(cause);
-  if (report.running) return "muster accept --hosts " + names;
+  if (report.running) return "muster accept --hosts " + nodes_of(cause);
   const bool measured = report.kind == "accept" || report.kind == kLook;
   const std::string verb = measured || cause.kind == CauseKind::node_degraded ? "muster accept" : "muster up";
-  return names.size() > kLongestNames ? verb : verb + " --limit " + names;
+  return with_names(verb + " --limit ", cause, verb);
 }
 
 }  // namespace

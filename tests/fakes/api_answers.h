@@ -1,4 +1,5 @@
-// A controller's API on a Unix socket, for the command line: one JSON answer per path, and what was requested.
+// A controller's API on a Unix socket, for the command line: one JSON answer per path, and what was
+// requested.
 #pragma once
 
 #include <map>

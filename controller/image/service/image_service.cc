@@ -1,12 +1,10 @@
 #include "controller/image/service/image_service.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 
 #include "base/digest.h"
-#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
@@ -74,29 +72,15 @@ bool ImageService::has(const std::string& image) const {
   return std::filesystem::exists(folder(image), error);
 }
 
-Json ImageService::record_of(const std::string& image) const {
-  const auto text = Files("/").read(folder(image) + "/build.json");
-  const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
-  return record.ok() && record->is_object() ? *record : Json::object();
-}
-
 std::string ImageService::built_from(const std::string& image) const {
-  const Json inputs = record_of(image).value("inputs", Json());
+  const Json inputs = build_record(folder(image)).value("inputs", Json());
   return inputs.is_null() ? "" : sha256(dump_json(inputs));
 }
 
-// A finished folder is never changed. An earlier version noted no time.
-TimeMs ImageService::built_at(const std::string& image) const {
-  if (const TimeMs noted = integer_at(record_of(image), kBuiltAt); noted > 0) return noted;
-  struct stat status = {};
-  if (::stat((folder(image) + "/manifest.json").c_str(), &status) != 0) return 0;
-  return static_cast<TimeMs>(status.st_mtim.tv_sec) * kSecond;
-}
+TimeMs ImageService::built_at(const std::string& image) const { return muster::built_at(folder(image)); }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
-  if (!valid_image_name(image) || digest.size() != 64 ||
-      digest.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return false;
+  if (!valid_image_name(image) || !is_build_name(digest)) return false;
   const std::string key = image + "/" + digest;
   auto found = published_.find(key);
   if (found == published_.end()) {

@@ -86,8 +86,6 @@ class ImageService {
     std::string slurm, gpu_driver;
   };
   const Brought& brought_by(const std::string& digest) const;
-  // build.json of the current image; an empty object if it cannot be read.
-  Json record_of(const std::string& image) const;
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;

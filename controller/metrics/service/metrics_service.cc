@@ -55,7 +55,8 @@ ControllerMetrics MetricsService::gather() const {
   out.images = parts_.images();
   out.certificates = parts_.certificates;
   out.problems = parts_.nodes.problems();
-  if (parts_.notices) out.notices = parts_.notices();
+  out.causes = parts_.causes();
+  out.notices = parts_.notices();
   return out;
 }
 

@@ -1,6 +1,6 @@
 // MetricsService: the text that Prometheus scrapes, from what the controller has in memory. It is made at
 // most once a second, however many scrape at once, and nothing is requested of a node or a BMC for it.
-// Thread: the reactor's, which it holds for a few milliseconds at 2,000 nodes.
+// Thread: the reactor's, which it holds for a few milliseconds at 2,000 nodes, and as long as CurrentCauses.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "base/time.h"
 #include "controller/bringup/nodes_view.h"
+#include "controller/causes/cause.h"
 #include "controller/executor/executor.h"
 #include "controller/metrics/controller_metrics.h"
 #include "controller/ports/store.h"
@@ -30,8 +31,8 @@ class MetricsService {
     std::map<std::string, TimeMs> certificates;       // ControllerMetrics::certificates
     std::function<const rollout::Record*()> rollout;  // null: nothing was approved yet
     std::function<std::vector<ImageMetrics>()> images;
-    // Null: nothing sends notices, and there are no series of them.
-    std::function<NoticeMetrics()> notices = {};
+    std::function<std::map<CauseKind, int64_t>()> causes;  // ControllerMetrics::causes
+    std::function<NoticeMetrics()> notices;
   };
   explicit MetricsService(Parts parts) : parts_(std::move(parts)), started_(parts_.reactor.now()) {}
 

@@ -22,4 +22,10 @@ std::vector<ImageMetrics> image_metrics(const ImageService& images, CurrentSpec&
   return out;
 }
 
+std::map<CauseKind, int64_t> cause_counts(const std::vector<Cause>& causes) {
+  std::map<CauseKind, int64_t> out;
+  for (const Cause& cause : causes) ++out[cause.kind];
+  return out;
+}
+
 }  // namespace muster

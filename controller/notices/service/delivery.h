@@ -1,5 +1,6 @@
 // Delivers one notice to one receiver, once: a POST, a mail by sendmail, or a program. Thread: any; blocks
-// for at most 5 s to look up a name and kDelivery after that. An Error says nothing about whether the receiver has the notice: its id does.
+// for at most 5 s to look up a name and kDelivery after that. An Error says nothing about whether the
+// receiver has the notice: its id does.
 #pragma once
 
 #include <string>

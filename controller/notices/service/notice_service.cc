@@ -188,6 +188,7 @@ Json NoticeService::shown() {
                            {"lost", state.lost},
                            {"failures", state.failures},
                            {"error", state.error},
+                           {"failing_since", state.failing_since},
                            {"last_delivery", state.last_delivery}});
     }
   const Counts all = counts();

@@ -58,12 +58,13 @@ class NoticeService {
   void begin();
 
   // {causes: [{cause, kind, what, detail, next, nodes, since, known, changes, acknowledged}], receivers:
-  // [{name, waiting, lost, failures, error, last_delivery}], waiting, lost}
+  // [{name, waiting, lost, failures, error, failing_since, last_delivery}], waiting, lost}. failing_since: of
+  // the first failure in a row; 0: none.
   Json shown();
   // The acknowledged cause. not_found, conflict, invalid: as acknowledge() in book.h.
   void acknowledge(const std::string& cause, notices::Acknowledged ack, Done done);
-  // Sends a notice of state "test" to one receiver, or all ("") -> {receivers: [{name, error}]}, with error ""
-  // for one that took it. not_found: no such receiver.
+  // Sends a notice of state "test" to one receiver, or all ("") -> {receivers: [{name, error}]}, with error
+  // "" for one that took it. not_found: no such receiver.
   void test(const std::string& receiver, Done done);
   // Notices that are not delivered yet, and those given up, over all receivers; which of these fail.
   struct Counts {

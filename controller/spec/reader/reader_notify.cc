@@ -15,8 +15,7 @@ constexpr int kMinutesOfDay = 24 * 60;
 
 std::vector<std::string> known_kinds() {
   std::vector<std::string> out;
-  for (int kind = 0; kind <= static_cast<int>(CauseKind::receiver); ++kind)
-    out.push_back(cause_kind_word(static_cast<CauseKind>(kind)));
+  for (const auto& [kind, word] : kCauseKinds) out.emplace_back(word);
   return out;
 }
 

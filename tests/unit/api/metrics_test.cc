@@ -55,7 +55,8 @@ TEST_CASE("metrics: the nodes of a spec, its images, the controller's certificat
   CHECK(all.count("muster_certificate_expiration_timestamp_seconds") == 2);
   CHECK(std::stod(all.of("process_open_fds")) > 0);
   CHECK(std::stod(all.of("process_resident_memory_bytes")) > 0);
-  CHECK(all.count("muster_notices_undelivered") == 0);
+  CHECK(all.of("muster_notices_undelivered") == "0");
+  CHECK(all.count("muster_causes") == kCauseKinds.size());
   // To the minute: the certificate begins and ends by whole seconds.
   CHECK(std::abs(std::stod(all.of(series)) - static_cast<double>(certificate.not_after / kSecond)) < 60);
 }

@@ -5,6 +5,7 @@
 
 #include "base/digest.h"
 #include "base/manifest.h"
+#include "controller/notices/book.h"
 #include "controller/power/service/power_service.h"
 #include "controller/rollout/rollout_record.h"
 #include "tests/source_dir.h"
@@ -197,6 +198,21 @@ void walk_rollout(Walk& walk) {
   walk.step(under_way, "POST", "/v1/rollout/unskip", R"({"node": "n1"})");
 }
 
+void walk_causes(Walk& walk) {
+  Controller c;
+  notices::OpenCause open;
+  open.cause = "3fa94c01d2e5";
+  open.kind = "node_silent";
+  open.what = "node01 is silent";
+  open.next = "muster power state node01";
+  open.nodes = {"node01"};
+  notices::Book book;
+  book.causes[open.cause] = open;
+  write(c, {NoticesRow{1, 0, notices::to_text(book)}});
+  walk.step(c, "POST", "/v1/causes/3fa9/ack", R"({"reason": "PSU"})");
+  CHECK(c.get("/v1/notices")["causes"][0]["acknowledged"]["by"].get<std::string>().starts_with("uid 2"));
+}
+
 }  // namespace
 
 TEST_CASE("each route with which an operator changes something records its caller", "[api][caller]") {
@@ -205,7 +221,9 @@ TEST_CASE("each route with which an operator changes something records its calle
   walk_controller(walk);
   walk_power(walk);
   walk_rollout(walk);
-  const std::set<std::string> changes_nothing = {"POST /v1/plan", "POST /v1/rollout/plan"};
+  walk_causes(walk);
+  const std::set<std::string> changes_nothing = {"POST /v1/plan", "POST /v1/rollout/plan",
+                                                 "POST /v1/notices/test"};
   const std::set<std::string> elsewhere = {"POST /v1/nodes/admit"};  // tests/unit/api/admit_test.cc
   for (const auto& route : api::routes()) {
     const std::string name = std::string(route.method) + " " + route.path;

@@ -96,6 +96,18 @@ TEST_CASE("causes: 31 silent nodes behind one switch are one cause", "[causes]")
   CHECK(cause.nodes.size() == 31);
   CHECK(cause.since == 1093);
   CHECK(cause.next == "muster power state gpu[093-123]");
+
+  // Names that do not fold into ranges are too long to be read.
+  Places scattered = cluster();
+  std::vector<Problem> many;
+  for (int i = 0; i < 248; i += 8) {
+    scattered[node(i)].network_switch = "leaf9";
+    many.push_back(silent(i));
+  }
+  const auto found = causes_of(many, scattered);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().nodes.size() == 31);
+  CHECK(found.front().next == "muster status --state silent");
 }
 
 TEST_CASE("causes: sick nodes here and there are a cause each", "[causes]") {

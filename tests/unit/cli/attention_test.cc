@@ -5,6 +5,7 @@
 
 #include "cli/cli_context.h"
 #include "cli/shown_nodes.h"
+#include "controller/causes/cause.h"
 #include "controller/nodes/states.h"
 #include "controller/rollout/window_result.h"
 #include "tests/catch.h"
@@ -22,8 +23,15 @@ std::set<std::string> chosen(Shown what, const std::string& states) {
   return *words;
 }
 
-int of_nodes(const Json& nodes, const std::string& states = "") {
-  return exit_for_words(Shown::status, words_of_status({{"nodes", nodes}}), chosen(Shown::status, states));
+// `states` empty: with --exit-code alone.
+int of_status(const Json& status, const std::string& states = "") {
+  return exit_for_status(status, {true, states}, chosen(Shown::status, states));
+}
+int of_nodes(const Json& nodes, const std::string& states) { return of_status({{"nodes", nodes}}, states); }
+int of_causes(const std::vector<std::string>& kinds) {
+  Json causes = Json::array();
+  for (const std::string& kind : kinds) causes.push_back(Json{{"kind", kind}});
+  return of_status({{"causes", causes}});
 }
 
 Json node(const std::string& state) { return {{"name", "n1"}, {"state", state}}; }
@@ -32,16 +40,47 @@ Json node(const std::string& state) { return {{"name", "n1"}, {"state", state}};
 
 TEST_CASE("without the option nothing that is shown is a failure", "[cli]") {
   CHECK(fail_words(Shown::status, {})->empty());
-  CHECK(exit_for_words(Shown::status, words_of_status({{"nodes", Json::array({node("quarantined")})}}), {}) ==
-        kAccepted);
+  const Json status = {{"nodes", Json::array({node("quarantined")})},
+                       {"causes", Json::array({{{"kind", "node_failed"}}})}};
+  CHECK(exit_for_status(status, {}, {}) == kAccepted);
 }
 
-TEST_CASE("the state of each node is a success, 3 or 5, and each can be failed on", "[cli]") {
+TEST_CASE("each kind of cause has an exit code, and the most serious decides", "[cli]") {
+  const std::map<CauseKind, int> codes = {
+      {CauseKind::controller, kFailed},     {CauseKind::image_build, kFailed},
+      {CauseKind::receiver, kFailed},       {CauseKind::rollout_stopped, kPartial},
+      {CauseKind::window_bad, kPartial},    {CauseKind::node_failed, kPartial},
+      {CauseKind::node_silent, kPartial},   {CauseKind::node_waits, kPartial},
+      {CauseKind::node_degraded, kDegraded}};
+  for (const auto& [kind, word] : kCauseKinds) {
+    CAPTURE(word);
+    REQUIRE(codes.count(kind) == 1);
+    CHECK(of_causes({std::string(word)}) == codes.at(kind));
+  }
+  CHECK(of_causes({}) == kAccepted);
+  CHECK(of_causes({"node_degraded", "node_silent"}) == kPartial);
+  CHECK(of_causes({"node_silent", "controller", "node_degraded"}) == kFailed);
+  CHECK(of_causes({"of a later version"}) == kPartial);
+}
+
+TEST_CASE("what has no cause needs no operator, whatever its state, until it is named", "[cli]") {
+  Json drained = node("drained");
+  drained["silent_since"] = 5;
+  const Json held = {{"nodes", Json::array({node("quarantined"), drained})}, {"causes", Json::array()}};
+  CHECK(of_status(held) == kAccepted);
+  CHECK(of_status(held, "quarantined") == kPartial);
+  CHECK(of_status(held, "silent") == kPartial);
+  // An accepted node that is back in its previous system.
+  const Json back = {{"nodes", Json::array({node("accepted")})},
+                     {"causes", Json::array({{{"kind", "node_failed"}, {"nodes", {"n1"}}}})}};
+  CHECK(of_status(back) == kPartial);
+  CHECK(of_status(back, "quarantined") == kAccepted);
+}
+
+TEST_CASE("each state of a node is 3 or 5 where it is named", "[cli]") {
   for (const NodeState state : node_states()) {
     const std::string word(to_string(state));
     CAPTURE(word);
-    const int expected = word == "quarantined" ? kPartial : word == "degraded" ? kDegraded : kAccepted;
-    CHECK(of_nodes(Json::array({node(word)})) == expected);
     if (word == "accepted")
       CHECK_FALSE(fail_words(Shown::status, {true, word}).ok());
     else
@@ -49,26 +88,21 @@ TEST_CASE("the state of each node is a success, 3 or 5, and each can be failed o
   }
 }
 
-TEST_CASE("of several nodes the most serious decides, and the controller's own problem before them",
+TEST_CASE("of several states the most serious decides, and the controller's own problem before them",
           "[cli]") {
   Json silent = node("accepted"), by_hand = node("installing"), waiting = node("installing");
   silent["silent_since"] = 5;
   by_hand["by_hand"] = true;
   waiting["waiting"] = "a place";
-  CHECK(of_nodes(Json::array({silent})) == kPartial);
-  CHECK(of_nodes(Json::array({by_hand})) == kPartial);
-  CHECK(of_nodes(Json::array({waiting})) == kAccepted);
+  CHECK(of_nodes(Json::array({by_hand}), "by-hand") == kPartial);
   CHECK(of_nodes(Json::array({waiting}), "waiting") == kPartial);
-  CHECK(of_nodes(Json::array({node("degraded"), silent})) == kPartial);
+  CHECK(of_nodes(Json::array({node("degraded"), silent}), "degraded,silent") == kPartial);
   CHECK(of_nodes(Json::array({silent}), "quarantined,degraded") == kAccepted);
   Json status = {{"nodes", Json::array({silent})}, {"problems", {{"rollout", "stopped"}}}};
-  const auto exit = [&] {
-    return exit_for_words(Shown::status, words_of_status(status), chosen(Shown::status, ""));
-  };
-  CHECK(exit() == kPartial);
+  CHECK(of_status(status, "problem,rollout") == kPartial);
   status["problems"]["dhcp"] = "no interface";
-  CHECK(exit() == kFailed);
-  CHECK(exit_for_words(Shown::status, words_of_status(status), chosen(Shown::status, "rollout")) == kPartial);
+  CHECK(of_status(status, "problem,rollout") == kFailed);
+  CHECK(of_status(status, "rollout") == kPartial);
 }
 
 TEST_CASE("the newest run decides, and one that is active is none to fail on", "[cli]") {
@@ -114,7 +148,10 @@ TEST_CASE("a word that a verb does not have is bad usage, reported with those th
 }
 
 TEST_CASE("the verbs print what they always print, and end with the code", "[cli]") {
-  ApiAnswers controller({{"/v1/status", {{"nodes", Json::array({node("degraded")})}, {"spec_revision", 1}}},
+  ApiAnswers controller({{"/v1/status",
+                          {{"nodes", Json::array({node("degraded")})},
+                           {"causes", Json::array({{{"kind", "node_degraded"}, {"nodes", {"n1"}}}})},
+                           {"spec_revision", 1}}},
                          {"/v1/runs", {{"runs", {{{"id", 4}, {"state", "partial"}}}}}},
                          {"/v1/rollout", {{"state", "stopped"}, {"stop", "budget"}}}});
   const auto expect = [&](std::vector<std::string> words, int code) {
@@ -127,6 +164,7 @@ TEST_CASE("the verbs print what they always print, and end with the code", "[cli
   expect({"status", "--exit-code"}, kDegraded);
   expect({"status", "--exit-code", "--json"}, kDegraded);
   expect({"status", "--fail-on", "quarantined"}, kAccepted);
+  expect({"status", "--exit-code", "--fail-on", "degraded"}, kDegraded);
   expect({"runs"}, kAccepted);
   expect({"runs", "--exit-code"}, kPartial);
   expect({"runs", "--fail-on", "failed"}, kAccepted);

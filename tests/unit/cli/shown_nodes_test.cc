@@ -221,6 +221,9 @@ TEST_CASE("nodes behind one dead switch are one line, others keep theirs", "[cli
   CHECK(of_names("") == 3);
   CHECK(of_names("n0010") == 1);
   CHECK(of_names("n0001") == 0);
+  // That of the cluster as a whole concerns each node.
+  status["causes"].push_back(cause(Json::array(), "dhcp: no interface", "journalctl -u musterd"));
+  CHECK(of_names("n0001") == 1);
 }
 
 TEST_CASE("without a terminal very many nodes begin with counts, and then each change is a line", "[cli]") {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/json_at.h"
+#include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
 #include "controller/image/layers.h"

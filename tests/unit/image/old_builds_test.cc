@@ -1,6 +1,9 @@
 // Which old builds of an image lose their content, and what stays of them.
 #include "controller/image/old_builds.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "base/time.h"
@@ -52,12 +55,16 @@ TEST_CASE("old builds: the current one, the newest and those in use keep their c
   CHECK(b.empty({"sha256:" + Built::hex(2)}).value() == 0);
 }
 
-TEST_CASE("old builds: a build whose age is not recorded goes first", "[image]") {
+TEST_CASE("old builds: one whose time is not recorded is as old as its manifest, and goes first without one",
+          "[image]") {
   const Built b(5);
-  b.dir.write(Built::file(4, "build.json"), "nonsense");
+  for (const int day : {3, 4}) b.dir.write(Built::file(day, "build.json"), R"({"packages": {"bash": "5"}})");
+  const timespec times[] = {{0, 0}, {4 * 24 * 60 * 60, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, b.dir.path(Built::file(4, "manifest.json")).c_str(), times, 0) == 0);
+  REQUIRE(std::filesystem::remove(b.dir.path(Built::file(3, "manifest.json"))));
   CHECK(b.empty({}).value() == 1);
-  CHECK_FALSE(b.has(4, "frames.zst"));
-  CHECK(b.has(1, "frames.zst"));
+  for (const int day : {1, 2, 4, 5}) CHECK(b.has(day, "frames.zst"));
+  CHECK_FALSE(b.has(3, "frames.zst"));
 }
 
 TEST_CASE("old builds: nothing is touched while the image is built, or where none is current", "[image]") {

@@ -2,8 +2,11 @@
 // (tests/alerts), and those of the controller are about series, and values of labels, that it has.
 #include <regex>
 
+#include "base/split.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/source_dir.h"
 #include "tests/unit/metrics/series.h"
+#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 
@@ -35,6 +38,14 @@ TEST_CASE("alert rules: each has a test in which it fires and one in which it st
   const std::string tests = text_of(source_dir() + "/tests/alerts/rules_test.yml");
   CHECK(found(std::regex(R"(alertname: (\w+), exp_alerts: \[ \{)"), tests) == names);
   CHECK(found(std::regex(R"(alertname: (\w+), exp_alerts: \[\])"), tests) == names);
+}
+
+TEST_CASE("alert rules: a kind of cause is a page where its notices are urgent", "[metrics][playbooks]") {
+  static const std::regex urgent("\"severity\", \"page\", \"kind\", \"([a-z_|]+)\"");
+  const auto pages = found(urgent, rules().at("MusterCause"));
+  REQUIRE(pages.size() == 1);
+  const auto kinds = split(*pages.begin(), '|');
+  CHECK(std::set<std::string>(kinds.begin(), kinds.end()) == parse_spec(testing::kSpec).spec.notify.urgent);
 }
 
 TEST_CASE("alert rules: those of the controller are about series that it has", "[metrics][playbooks]") {

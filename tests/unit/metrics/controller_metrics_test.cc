@@ -132,8 +132,20 @@ TEST_CASE("metrics: images, certificates, problems and notices", "[metrics]") {
   CHECK(all.of("muster_notices_lost") == "1");
   CHECK(all.of("muster_notice_receiver_failing{receiver=\"chat\"}") == "1");
   CHECK(all.of("muster_notice_receiver_failing{receiver=\"mail\"}") == "0");
-  metrics.notices.reset();
-  CHECK(series_of(metrics).of("muster_notices_undelivered") == "absent");
+  metrics.notices = {};
+  CHECK(series_of(metrics).of("muster_notices_undelivered") == "0");
+  CHECK(series_of(metrics).count("muster_notice_receiver_failing") == 0);
+}
+
+TEST_CASE("metrics: each kind of cause has its number, also 0", "[metrics]") {
+  const ControllerMetrics metrics = full_metrics();
+  const Series all = series_of(metrics);
+  CHECK(all.count("muster_causes") == kCauseKinds.size());
+  for (const auto& [kind, word] : kCauseKinds) {
+    const auto found = metrics.causes.find(kind);
+    CHECK(all.of(fmt::format("muster_causes{{kind=\"{}\"}}", word)) ==
+          std::to_string(found == metrics.causes.end() ? 0 : found->second));
+  }
 }
 
 TEST_CASE("metrics: a controller without a spec has its states, all 0, and nothing of nodes", "[metrics]") {

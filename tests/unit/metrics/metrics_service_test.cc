@@ -4,6 +4,7 @@
 
 #include "controller/current/current_spec.h"
 #include "controller/link/storage_reports.h"
+#include "controller/metrics/service/metrics_sources.h"
 #include "tests/unit/metrics/series.h"
 #include "tests/unit/run/bench.h"
 
@@ -17,7 +18,8 @@ struct Bench : testing::RunBench {
   CurrentSpec spec{store};
   StorageReports storage;
   std::map<std::string, std::string> problems;
-  int looked = 0;  // how often what belongs to a page was gathered
+  std::vector<Cause> causes;
+  int looked = 0;  // how often the causes were gathered for a page
   std::unique_ptr<MetricsService> metrics;
 
   Bench() {
@@ -34,10 +36,12 @@ struct Bench : testing::RunBench {
                               *executor,
                               {{"ca", 1'000}},
                               [] { return nullptr; },
+                              [] { return std::vector<ImageMetrics>(); },
                               [this] {
                                 ++looked;
-                                return std::vector<ImageMetrics>();
-                              }});
+                                return cause_counts(causes);
+                              },
+                              [] { return NoticeMetrics(); }});
   }
   void add_row(const std::string& name, const std::string& image) {
     NodeRow row;
@@ -64,10 +68,18 @@ TEST_CASE("metrics: twenty scrapers at once are served from one page, and the ne
   for (int i = 0; i < 19; ++i) CHECK(b.metrics->text() == first);
   CHECK(b.looked == 1);
   b.problems["dhcp"] = "dnsmasq ended";
+  b.causes.resize(3);
+  b.causes[0].kind = CauseKind::node_silent;
+  b.causes[1].kind = CauseKind::node_silent;
+  b.causes[2].kind = CauseKind::controller;
   b.reactor.advance(MetricsService::kFresh - 1);
   CHECK(b.metrics->text() == first);
   b.reactor.advance(1);
-  CHECK(Series(b.metrics->text()).of("muster_problem{topic=\"dhcp\"}") == "1");
+  const Series second(b.metrics->text());
+  CHECK(second.of("muster_problem{topic=\"dhcp\"}") == "1");
+  CHECK(second.of("muster_causes{kind=\"node_silent\"}") == "2");
+  CHECK(second.of("muster_causes{kind=\"controller\"}") == "1");
+  CHECK(second.of("muster_causes{kind=\"receiver\"}") == "0");
   CHECK(b.looked == 2);
   // Freshness is measured by a clock that is not set.
   b.reactor.set_clock(-24 * 60 * kMinute);

@@ -91,6 +91,7 @@ inline ControllerMetrics full_metrics() {
   made.images = {{"gpu", 6'000, false}, {"head", 0, true}};
   made.certificates = {{"ca", 20'000}, {"server", 10'000}};
   made.problems = {{"dhcp", "dnsmasq ended"}};
+  made.causes = {{CauseKind::node_silent, 2}, {CauseKind::node_degraded, 1}};
   made.notices = NoticeMetrics{3, 1, {{"mail", false}, {"chat", true}}};
   return made;
 }

@@ -1,4 +1,5 @@
-// The book of notices: each promise of docs/notify.md alone. All together, over a year: year_of_nights_test.cc.
+// The book of notices: each promise of docs/notify.md alone. All together, over a year:
+// year_of_nights_test.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -278,7 +279,8 @@ TEST_CASE("notices: a clock that is set makes no notice, holds none up, and leav
     s.turn();
     s.now += jump;
     s.turn();
-    CHECK(std::count(s.states().begin(), s.states().end(), begun) <= 1);
+    const States states = s.states();
+    CHECK(std::count(states.begin(), states.end(), begun) <= 1);
     s.made.clear();
     s.run(kMinute);
     CHECK(std::count_if(s.made.begin(), s.made.end(), [](const Notice& n) { return n.state == begun; }) == 1);

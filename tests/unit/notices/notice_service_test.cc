@@ -108,12 +108,21 @@ TEST_CASE("notices: a receiver that is down for an hour gets everything in order
   s.start();
   s.reactor.advance(kMinute);
   s.answer = fail(Code::unavailable, "connection refused");
+  const auto failing_since = [&] {
+    return s.service->shown()["receivers"][0]["failing_since"].get<TimeMs>();
+  };
+  CHECK(failing_since() == 0);
   s.add_cause("a");
+  const TimeMs down = s.reactor.now();
   s.reactor.advance(10 * kMinute);
+  const TimeMs first = failing_since();
+  CHECK(first >= down);
+  CHECK(first <= down + kMinute);
   CHECK(s.problems.count("receiver ops") == 1);
   CHECK(s.service->counts().failing.at("ops"));
   s.add_cause("b");
   s.reactor.advance(50 * kMinute);
+  CHECK(failing_since() == first);
   CHECK(s.service->counts().waiting == 2);
   s.answer = Ok{};
   s.arrived.clear();
@@ -123,6 +132,7 @@ TEST_CASE("notices: a receiver that is down for an hour gets everything in order
   CHECK(s.arrived[1].id.starts_with("b-"));
   CHECK(s.problems.size() == 1);
   CHECK_FALSE(s.service->counts().failing.at("ops"));
+  CHECK(failing_since() == 0);
   CHECK(s.service->counts().waiting == 0);
 }
 

@@ -1,5 +1,5 @@
-// A year of nights with faults drawn by a seed: what lasts, what passes, what flaps, floods, receivers that are
-// down, clocks that are set, controllers that restart. MUSTER_NOTICE_YEARS=1000 for more seeds.
+// A year of nights with faults drawn by a seed: what lasts, what passes, what flaps, floods, receivers that
+// are down, clocks that are set, controllers that restart. MUSTER_NOTICE_YEARS=1000 for more seeds.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -108,3 +108,10 @@ TEST_CASE("report causes: the command is one that there is", "[report]") {
   report.kind = "install";
   CHECK(causes_in(report).front().next == "muster up --limit gpu[16-23]");
 }
+
+TEST_CASE("report causes: names that are too long to be read are not in the command", "[report]") {
+  Report report = with_a_dead_switch();
+  for (size_t i = 16; i < 24; ++i) report.nodes[i].name = fmt::format("{}-of-this-hall", "abcdefgh"[i - 16]);
+  CHECK(causes_in(report).front().nodes.size() == 8);
+  CHECK(causes_in(report).front().next == "muster accept");
+}

@@ -1,7 +1,7 @@
 // A cluster over many nights, for the rollout's simulation: nodes with jobs, groups that heal, runs whose
 // nodes come through, come back, or fall silent, a Slurm controller and a clock that fail, images that are
-// built again, by day or as the first thing of a window, and operators who act beside it. Everything is drawn from a seed. What a rollout may do is in
-// checker.h only.
+// built again, by day or as the first thing of a window, and operators who act beside it. Everything is drawn
+// from a seed. What a rollout may do is in checker.h only.
 //
 // A tick is half an hour; a night is kWindow ticks with the window open and kDay with it closed. From night
 // kCalm on nothing goes wrong any more, so that rollouts have to end.

@@ -81,16 +81,19 @@ TEST_CASE("notify: three ways to reach a receiver, with their defaults", "[spec]
 }
 
 TEST_CASE("notify: kinds are those of causes, and `urgent` replaces the default", "[spec]") {
-  const std::string kind = cause_kind_word(CauseKind::image_build);
-  const NotifySpec spec =
-      good(fmt::format("notify: {{ urgent: [ {0} ], receivers: {{ ops: {{ program: p, kinds: [ {0} ], "
-                       "only_urgent: true }} }} }}",
-                       kind));
-  CHECK(spec.urgent == std::set<std::string>{kind});
-  CHECK(spec.receivers.at("ops").kinds == std::set<std::string>{kind});
+  for (const auto& [value, word] : kCauseKinds) {
+    CAPTURE(word);
+    const std::string kind(word);
+    const NotifySpec spec =
+        good(fmt::format("notify: {{ urgent: [ {0} ], receivers: {{ ops: {{ program: p, kinds: [ {0} ], "
+                         "only_urgent: true }} }} }}",
+                         kind));
+    CHECK(spec.urgent == std::set<std::string>{kind});
+    CHECK(spec.receivers.at("ops").kinds == std::set<std::string>{kind});
+  }
   CHECK(paths("notify: { urgent: [ fire ] }") == "notify.urgent[0]");
   CHECK(paths_of("{ program: p, kinds: [ fire ] }") == "ops.kinds[0]");
-  CHECK(paths_of(fmt::format("{{ program: p, kinds: [ {} ], only_urgent: true }}", kind)) == "ops.kinds");
+  CHECK(paths_of("{ program: p, kinds: [ image_build ], only_urgent: true }") == "ops.kinds");
 }
 
 TEST_CASE("notify: a receiver is reached in exactly one way", "[spec]") {
