@@ -93,6 +93,20 @@ TEST_CASE("every kind of event has words for what an operator needs of it", "[cl
   CHECK(samples().size() == EventKind::kAll.size());
 }
 
+TEST_CASE("an image that was not built, imported or exported has the error, and no digest", "[cli]") {
+  for (const Sample& sample :
+       {Sample{{{"name", "gpu"}, {"error", "no mirror"}}, {"gpu", "not built", "no mirror"}},
+        Sample{{{"imported", "/a.tar"}, {"error", "no such file"}},
+               {"/a.tar", "not imported", "no such file"}},
+        Sample{{{"name", "gpu"}, {"exported", "/a.tar"}, {"error", "disk full"}},
+               {"gpu", "not exported", "disk full"}}}) {
+    const std::string shown = words("image", sample.data);
+    CAPTURE(shown);
+    CHECK(shown.find("digest") == std::string::npos);
+    for (const auto& part : sample.shown) CHECK(shown.find(part) != std::string::npos);
+  }
+}
+
 TEST_CASE("an event of a kind or shape that is not known shows its data", "[cli]") {
   CHECK(words("of a later version", {{"a", 1}}) == R"({"a":1})");
   CHECK(words("log", "text") == R"("text")");
