@@ -13,10 +13,11 @@ namespace {
 constexpr int kReadAtOnce = 20;
 
 void add_run(NodeNow& node, const Json& progress) {
+  node.in_run = node_run_state_from_string(text_at(progress, "state"));
+  node.returning = is_true_at(progress, "returning");
+  node.run_reason = text_at(progress, "reason");
   node.at_work = !text_at(progress, "phase").empty();
   const Json wait = progress.value("wait", Json::object());
-  if (is_true_at(progress, "returning") || text_at(progress, "state") == "returned")
-    node.failed = "back in its previous system: " + text_at(progress, "reason");
   if (!is_true_at(progress, "by_hand")) return;
   node.by_hand = text_at(wait, "reason");
   node.by_hand_since = integer_at(wait, "since");

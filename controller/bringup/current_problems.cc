@@ -15,13 +15,16 @@ namespace {
 
 constexpr std::string_view kImageTopic = "image ", kReceiverTopic = "receiver ";
 
+std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
+
 std::optional<Problem> problem_of(const NodeNow& node) {
   Problem out;
   out.node = node.name;
   out.reason = node.reason;
-  if (node.state == NodeState::quarantined || !node.failed.empty()) {
+  const bool back = node.returning || node.in_run == NodeRunState::returned;
+  if (node.state == NodeState::quarantined || back) {
     out.kind = CauseKind::node_failed;
-    if (!node.failed.empty()) out.reason = node.failed;
+    if (back) out.reason = back_because(node.run_reason);
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;
     out.reason = node.by_hand;
@@ -142,7 +145,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
                back != returned.end() && runs_image_before(*now.rollout, node)) {
       out.push_back({.kind = CauseKind::node_failed,
                      .node = node.name,
-                     .reason = "back in its previous system: " + back->second,
+                     .reason = back_because(back->second),
                      .next = "muster rollout status"});
     } else {
       healthy.insert(node.name);

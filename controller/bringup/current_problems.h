@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,11 @@ struct NodeNow {
   std::string reason = {}, image_digest = {};  // of its row
   TimeMs silent_since = 0;                     // NodesView::silent_since()
   // In the active run:
-  bool at_work = false;      // the run reports why the node waits, also while it is silent
-  std::string failed = {};   // why it goes back, or went back, to its previous system; "": it does not
-  std::string by_hand = {};  // the manual task that is pending for it
+  std::optional<NodeRunState> in_run = {};  // none: it takes no part
+  bool returning = false;                   // to its previous system; afterwards `in_run` is `returned`
+  std::string run_reason = {};              // why it failed there, or goes back
+  bool at_work = false;                     // the run reports why the node waits, also while it is silent
+  std::string by_hand = {};                 // the manual task that is pending for it
   TimeMs by_hand_since = 0;
 };
 

@@ -68,7 +68,13 @@ TEST_CASE("problems: each state of a node that needs a person is one", "[bringup
     kind = CauseKind::node_failed;
   }
   SECTION("back in its old system") {
-    node.failed = "the new one did not boot";
+    node.in_run = NodeRunState::returned;
+    node.run_reason = "the new one did not boot";
+    kind = CauseKind::node_failed;
+  }
+  SECTION("on its way back to it") {
+    node.in_run = NodeRunState::running;
+    node.returning = true;
     kind = CauseKind::node_failed;
   }
   SECTION("a manual task, also of a node that was never installed") {
@@ -121,16 +127,34 @@ TEST_CASE("problems: a canary that fails is none of its own before its batch has
   ClusterNow now;
   now.rollout = &record;
   now.nodes = {well("gpu01"), well("gpu02")};
-  now.nodes[0].failed = now.nodes[1].failed = "back in its previous system: no link";
+  now.nodes[0].in_run = now.nodes[1].in_run = NodeRunState::returned;
   const auto problems = current_problems(now);
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].node == "gpu02");
-  now.nodes[0].failed.clear();
+  now.nodes[0].in_run = std::nullopt;
   now.nodes[0].silent_since = 5;  // of no run
   CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
   record.row->batch->canary = false;
-  now.nodes[0].failed = "back in its previous system: no link";
+  now.nodes[0].in_run = NodeRunState::returned;
   CHECK(count(current_problems(now), CauseKind::node_failed) == 2);
+}
+
+TEST_CASE("problems: a node that went back has one reason, in its run and behind it", "[bringup]") {
+  const rollout::Record record = with_canary_failed();
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu02")};
+  now.nodes[0].in_run = NodeRunState::returned;
+  now.nodes[0].run_reason = record.row->failed.at("gpu02").reason;
+  const auto reason_now = [&now] {
+    for (const Problem& problem : current_problems(now))
+      if (problem.node == "gpu02") return problem.reason;
+    return std::string();
+  };
+  const std::string in_run = reason_now();
+  CHECK(in_run.ends_with("no disk"));
+  now.nodes[0].in_run = std::nullopt;
+  CHECK(reason_now() == in_run);
 }
 
 TEST_CASE("problems: a rollout that stands still, and a night without result", "[bringup]") {
