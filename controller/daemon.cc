@@ -121,6 +121,7 @@ struct Core {
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
   CurrentCauses causes{{options.lab, reactor, *store, spec, executor, storage, problems},
+                       images,
                        [this] { return rollout ? rollout->record() : nullptr; }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;

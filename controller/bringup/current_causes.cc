@@ -4,6 +4,7 @@
 
 #include "base/facts.h"
 #include "base/json_at.h"
+#include "controller/rollout/window_result.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -35,6 +36,9 @@ ClusterNow CurrentCauses::cluster_now() const {
   if (!spec.ok()) return out;
   out.storage = parts_.storage.status(
       (*spec)->spec, [&](const std::string& node) { return executor.silent_since(NodeName(node)) > 0; });
+  if (out.rollout)
+    for (const auto& [image, unbuilt] : rollout::unbuilt_images(*out.rollout))
+      if ((*spec)->spec.images.count(image)) out.built_at[image] = images_.built_at(image);
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const Json& one : list_at(progress, "nodes")) of_node[text_at(one, "node")] = &one;

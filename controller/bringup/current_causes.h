@@ -1,7 +1,8 @@
 // CurrentCauses: the causes of what is wrong now, for status, `why`, metrics and notices. Remembers what it
 // found last, so that a cause lasts until the last of its nodes is well (controller/causes/cause.h). After a
-// restart the ids are the same. Reads only rows, the active run and agents' reports in memory: no SSH, no
-// power call. Thread: the reactor's, which it may block for 100 ms at 1,000 nodes.
+// restart the ids are the same. Reads only rows, the active run, agents' reports in memory, and when images
+// that a window did not build were built: no SSH, no power call. Thread: the reactor's, which it may block for
+// 100 ms at 1,000 nodes.
 #pragma once
 
 #include <functional>
@@ -13,14 +14,16 @@
 #include "controller/bringup/current_problems.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/causes/cause.h"
+#include "controller/image/service/image_service.h"
 
 namespace muster {
 
 class CurrentCauses {
  public:
   // `rollout` returns the newest rollout, or null. All that is referred to must outlive this object.
-  CurrentCauses(const NodesView::Parts& parts, std::function<const rollout::Record*()> rollout)
-      : parts_(parts), rollout_(std::move(rollout)) {}
+  CurrentCauses(const NodesView::Parts& parts, const ImageService& images,
+                std::function<const rollout::Record*()> rollout)
+      : parts_(parts), images_(images), rollout_(std::move(rollout)) {}
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
 
@@ -37,6 +40,7 @@ class CurrentCauses {
   const Machine& known_machine(const NodeRow& row, int& unread);
 
   const NodesView::Parts parts_;
+  const ImageService& images_;
   const std::function<const rollout::Record*()> rollout_;
   std::map<NodeName, Machine> machines_;
   std::vector<Cause> found_;

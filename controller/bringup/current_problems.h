@@ -33,16 +33,19 @@ struct NodeNow {
 };
 
 struct ClusterNow {
-  std::vector<NodeNow> nodes = {};                     // of the spec
-  Json storage = Json::array();                        // StorageReports::status()
-  const rollout::Record* rollout = nullptr;            // the newest; null: none
+  std::vector<NodeNow> nodes = {};           // of the spec
+  Json storage = Json::array();              // StorageReports::status()
+  const rollout::Record* rollout = nullptr;  // the newest; null: none
+  // When the rollout's unbuilt_images() that the spec declares were built last; 0: never.
+  std::map<std::string, TimeMs> built_at = {};
   std::map<std::string, std::string> controller = {};  // NodesView::problems()
 };
 
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
 // degraded, or that its storage is. None while an operator holds or drains it, and before it was installed. A
-// canary that failed is part of the problem that its image is held, and none before its batch has ended. Topics "image NAME" and "receiver NAME" of
-// `controller` are problems of an image's build and of a receiver of notices.
+// canary that failed is part of the problem that its image is held, and none before its batch has ended. An
+// image that a window did not build is one; a build by hand that fails is not, since who began it sees it.
+// Topics "receiver NAME" of `controller` are problems of a receiver of notices.
 std::vector<Problem> current_problems(const ClusterNow& now);
 
 // True if the node counts, sick or healthy: it is in service, or was, and no operator took it out.

@@ -202,13 +202,48 @@ TEST_CASE("problems: storage counts for nodes that are well otherwise", "[bringu
 
 TEST_CASE("problems: those of the controller have the kind of their topic", "[bringup]") {
   ClusterNow now;
-  now.controller = {{"dhcp", "no interface"}, {"image node", "mirror refused"}, {"receiver ops", "500"}};
+  now.controller = {{"dhcp", "no interface"}, {"receiver ops", "500"}};
   const auto found = current_problems(now);
-  REQUIRE(found.size() == 3);
+  REQUIRE(found.size() == 2);
   CHECK(count(found, CauseKind::controller) == 1);
   CHECK(count(found, CauseKind::receiver) == 1);
-  for (const Problem& problem : found)
-    if (problem.kind == CauseKind::image_build) CHECK(problem.image == "node");
+}
+
+TEST_CASE("problems: an image that a window did not build is one until it is built", "[bringup]") {
+  rollout::Record record;
+  record.id = 3;
+  record.row = rollout::begun(3, "target");
+  record.window.opened = 1000;
+  record.window.builds["gpu"] = {3, 1000, 2000, "no mirror"};
+  record.window.builds["cpu"] = {1, 2000, 0, "no mirror"};  // is tried again
+  ClusterNow now;
+  now.rollout = &record;
+  now.built_at = {{"gpu", 10}, {"cpu", 10}};
+  const auto is_the_image = [&now] {
+    const auto problems = current_problems(now);
+    return problems.size() == 1 && problems[0].kind == CauseKind::image_build && problems[0].image == "gpu";
+  };
+  CHECK(is_the_image());
+
+  rollout::WindowResult last;
+  last.outcome = rollout::WindowOutcome::partial;
+  last.why = "images";
+  last.opened = 1000;
+  last.unbuilt["gpu"] = "no mirror";
+  record.last_window = last;
+  record.window = {};
+  CHECK(is_the_image());
+  record.last_window->why = "failed";
+  record.last_window->failed = 2;  // problems of their own, too
+  CHECK(is_the_image());
+  record.window.opened = 5000;
+  record.window.builds["gpu"] = {1, 5000, 0, ""};
+  CHECK(is_the_image());
+
+  SECTION("by the next window") { record.window.builds["gpu"].ended = 6000; }
+  SECTION("by hand") { now.built_at["gpu"] = 1500; }
+  SECTION("or the spec does not declare it any more") { now.built_at.clear(); }
+  CHECK(current_problems(now).empty());
 }
 
 TEST_CASE("problems: only nodes in service are compared", "[bringup]") {
