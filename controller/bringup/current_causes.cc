@@ -32,6 +32,8 @@ ClusterNow CurrentCauses::cluster_now() const {
   ClusterNow out;
   out.rollout = rollout_();
   out.controller = view.problems();
+  out.time = parts_.reactor.now();
+  out.certificates = certificates_;
   const auto spec = parts_.spec.get();
   if (!spec.ok()) return out;
   out.storage = parts_.storage.status(

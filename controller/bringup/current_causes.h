@@ -1,8 +1,8 @@
 // CurrentCauses: the causes of what is wrong now, for status, `why`, metrics and notices. Remembers what it
 // found last, so that a cause lasts until the last of its nodes is well (controller/causes/cause.h). After a
-// restart the ids are the same. Reads only rows, the active run, agents' reports in memory, and when images
-// that a window did not build were built: no SSH, no power call. Thread: the reactor's, which it may block for
-// 100 ms at 1,000 nodes.
+// restart the ids are the same. Reads only rows, the active run, agents' reports in memory, and the times at
+// which images that a window did not build were built: no SSH, no power call. Thread: the reactor's, which it
+// may block for 100 ms at 1,000 nodes.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,19 @@
 #include "controller/bringup/nodes_view.h"
 #include "controller/causes/cause.h"
 #include "controller/image/service/image_service.h"
+#include "controller/trust/authority.h"
 
 namespace muster {
 
 class CurrentCauses {
  public:
   // `rollout` returns the newest rollout, or null. All that is referred to must outlive this object.
-  CurrentCauses(const NodesView::Parts& parts, const ImageService& images,
+  CurrentCauses(const NodesView::Parts& parts, const ImageService& images, const Authority& authority,
                 std::function<const rollout::Record*()> rollout)
-      : parts_(parts), images_(images), rollout_(std::move(rollout)) {}
+      : parts_(parts),
+        images_(images),
+        certificates_(authority.certificate_ends()),
+        rollout_(std::move(rollout)) {}
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
 
@@ -41,6 +45,7 @@ class CurrentCauses {
 
   const NodesView::Parts parts_;
   const ImageService& images_;
+  const std::map<std::string, TimeMs> certificates_;
   const std::function<const rollout::Record*()> rollout_;
   std::map<NodeName, Machine> machines_;
   std::vector<Cause> found_;

@@ -15,6 +15,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kReceiverTopic = "receiver ";
+constexpr DurationMs kBeforeEnd = 14 * 24 * 60 * kMinute;  // of a certificate
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 
@@ -127,6 +128,15 @@ Problem problem_of_controller(const std::string& topic, const std::string& text)
   return out;
 }
 
+void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
+  for (const auto& [name, ends] : now.certificates) {
+    if (ends - now.time >= kBeforeEnd) continue;
+    const bool is_renewed = name == "server";  // at a start
+    out.push_back({.reason = fmt::format("certificate: musterd's '{}' ends at {}", name, to_iso8601(ends)),
+                   .next = is_renewed ? "systemctl restart musterd" : ""});
+  }
+}
+
 }  // namespace
 
 bool counts(const NodeNow& node) {
@@ -164,6 +174,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
   }
   add_storage(now.storage, healthy, out);
   for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
+  add_certificates(now, out);
   return out;
 }
 

@@ -209,6 +209,22 @@ TEST_CASE("problems: those of the controller have the kind of their topic", "[br
   CHECK(count(found, CauseKind::receiver) == 1);
 }
 
+TEST_CASE("problems: a certificate of the controller is one from two weeks before its end", "[bringup]") {
+  constexpr DurationMs kOneDay = 24 * 60 * kMinute;
+  ClusterNow now;
+  now.time = 1'700'000'000'000;
+  now.certificates = {{"ca", now.time + 3000 * kOneDay}, {"server", now.time + 14 * kOneDay}};
+  CHECK(current_problems(now).empty());
+  now.time += 1;
+  const auto problems = current_problems(now);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].kind == CauseKind::controller);
+  CHECK(problems[0].node.empty());
+  CHECK(!problems[0].next.empty());
+  now.time += 30 * kOneDay;  // it has ended
+  CHECK(current_problems(now).size() == 1);
+}
+
 TEST_CASE("problems: an image that a window did not build is one until it is built", "[bringup]") {
   rollout::Record record;
   record.id = 3;
