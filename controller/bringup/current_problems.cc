@@ -133,6 +133,7 @@ void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
     if (ends - now.time >= kBeforeEnd) continue;
     const bool is_renewed = name == "server";  // at a start
     out.push_back({.reason = fmt::format("certificate: musterd's '{}' ends at {}", name, to_iso8601(ends)),
+                   .part = "certificate " + name,
                    .next = is_renewed ? "systemctl restart musterd" : ""});
   }
 }

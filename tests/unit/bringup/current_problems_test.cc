@@ -220,6 +220,7 @@ TEST_CASE("problems: a certificate of the controller is one from two weeks befor
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].kind == CauseKind::controller);
   CHECK(problems[0].node.empty());
+  CHECK(problems[0].part == "certificate server");
   CHECK(!problems[0].next.empty());
   now.time += 30 * kOneDay;  // it has ended
   CHECK(current_problems(now).size() == 1);
