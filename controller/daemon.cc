@@ -120,7 +120,7 @@ struct Core {
   std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
-  CurrentCauses causes{{options.lab, reactor, *store, spec, executor, storage, problems}, images, authority,
+  CurrentCauses causes{{{options.lab, reactor, *store, spec, executor, storage, problems}, images, authority},
                        [this] { return rollout ? rollout->record() : nullptr; }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;

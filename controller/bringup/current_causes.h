@@ -21,12 +21,16 @@ namespace muster {
 
 class CurrentCauses {
  public:
+  struct Parts {
+    NodesView::Parts nodes;
+    const ImageService& images;
+    const Authority& authority;
+  };
   // `rollout` returns the newest rollout, or null. All that is referred to must outlive this object.
-  CurrentCauses(const NodesView::Parts& parts, const ImageService& images, const Authority& authority,
-                std::function<const rollout::Record*()> rollout)
-      : parts_(parts),
-        images_(images),
-        certificates_(authority.certificate_ends()),
+  CurrentCauses(const Parts& parts, std::function<const rollout::Record*()> rollout)
+      : parts_(parts.nodes),
+        images_(parts.images),
+        certificates_(parts.authority.certificate_ends()),
         rollout_(std::move(rollout)) {}
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
