@@ -123,7 +123,8 @@ struct Core {
   std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
-  CurrentCauses causes{node_parts, [this] { return rollout ? rollout->record() : nullptr; }};
+  CurrentCauses causes{{node_parts, images, authority},
+                       [this] { return rollout ? rollout->record() : nullptr; }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
@@ -165,9 +166,8 @@ Status Core::finish() {
                                                return rollout::BootTime{boot, since_boot()};
                                              });
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
-      reactor, nodes, *store, executor, controller_certificates(authority),
-      [this] { return rollout->record(); }, [this] { return image_metrics(images, spec); },
-      [this] { return cause_counts(causes.look()); },
+      reactor, nodes, *store, executor, authority.certificate_ends(), [this] { return rollout->record(); },
+      [this] { return image_metrics(images, spec); }, [this] { return cause_counts(causes.look()); },
       [this] {
         const auto counts = notices->service().counts();
         return NoticeMetrics{counts.waiting, counts.lost, counts.failing};

@@ -43,7 +43,8 @@ class NodesView {
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
-  // Returns Executor::why(), what to do about it in `next`, and, in `text`, the same as readable text.
+  // Returns Executor::why() with silent_since() of this class, what to do about it in `next`, and, in `text`,
+  // the same as readable text.
   Json why(const NodeName& node, const ImageService& images) const;
 
  private:
