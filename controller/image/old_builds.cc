@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_at.h"
 #include "controller/image/folder.h"
-#include "controller/image/image.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -22,9 +20,10 @@ bool is_build(const std::string& name) {
   return name.size() == 64 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-TimeMs built_at(const std::string& folder) {
-  const auto record = parse_json(Files("/").read(folder + "/build.json").value_or("{}"));
-  return record.ok() ? integer_at(*record, kBuiltAt) : 0;
+// Not when it was built: that is the exporter's time of an imported image, and earlier versions noted none.
+fs::file_time_type arrived(const std::string& folder) {
+  std::error_code ec;
+  return fs::last_write_time(folder + "/build.json", ec);  // the earliest time on an error
 }
 
 Status drop_content(const std::string& folder) {
@@ -43,6 +42,11 @@ Status drop_content(const std::string& folder) {
 
 }  // namespace
 
+bool has_content(const std::string& folder) {
+  std::error_code ec;
+  return fs::exists(folder + "/" + kContent, ec);
+}
+
 Result<size_t> empty_old_builds(const std::string& state_dir, const std::string& image,
                                 const std::set<std::string>& used) {
   if (!valid_image_name(image)) return fail(Code::invalid, "not an image name: \"" + image + "\"");
@@ -51,11 +55,11 @@ Result<size_t> empty_old_builds(const std::string& state_dir, const std::string&
   std::error_code ec;
   const std::string current = fs::canonical(folder + "/current", ec).filename();
   if (ec) return fail(Code::not_found, "no image \"" + image + "\" has been built");
-  std::vector<std::pair<TimeMs, std::string>> old;
+  std::vector<std::pair<fs::file_time_type, std::string>> old;
   for (const auto& name : Files("/").list(folder))
     if (is_build(name) && name != current && used.count("sha256:" + name) == 0 &&
-        fs::exists(folder + "/" + name + "/" + kContent, ec))
-      old.emplace_back(built_at(folder + "/" + name), name);
+        has_content(folder + "/" + name))
+      old.emplace_back(arrived(folder + "/" + name), name);
   std::sort(old.begin(), old.end(), std::greater<>());
   size_t emptied = 0;
   for (size_t i = kKeptBuilds; i < old.size(); ++i, ++emptied)
