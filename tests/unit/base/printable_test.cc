@@ -17,7 +17,7 @@ TEST_CASE("text of others is one line that controls no terminal", "[base]") {
 }
 
 TEST_CASE("letters, signs and blanks of every language stay in a text of others", "[base]") {
-  for (const char* text : {"node 01: ~ok~", "\xc2\xa0\xc3\xbc", "\xe2\x96\x88\xe2\x80\xaf", "\xe6\x97\xa5",
-                           "\xf0\x9f\x98\x80"})
+  for (const char* text :
+       {"node 01: ~ok~", "\xc2\xa0\xc3\xbc", "\xe2\x96\x88\xe2\x80\xaf", "\xe6\x97\xa5", "\xf0\x9f\x98\x80"})
     CHECK(printable(text) == text);
 }
