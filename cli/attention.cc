@@ -116,7 +116,11 @@ std::set<std::string> words_of_rollout(const Json& rollout) {
   const std::string state = text_at(rollout, "state");
   // With the approval of other images, what came of the last ones is over.
   if (state == "approved") return {};
-  return {state, text_at(rollout.value("last_window", Json()), "outcome")};
+  std::set<std::string> out = {state};
+  // A window that ended stopped or paused says nothing of now: an operator may have resumed the rollout.
+  const std::string outcome = text_at(rollout.value("last_window", Json()), "outcome");
+  if (outcome == "partial" || outcome == "nothing") out.insert(outcome);
+  return out;
 }
 
 int exit_for_words(Shown what, const std::set<std::string>& words, const std::set<std::string>& fails_on) {

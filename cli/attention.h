@@ -30,7 +30,7 @@ Result<std::set<std::string>> fail_words(Shown what, const FailOn& flags);
 
 // The words that apply to GET /v1/runs: the state of the newest run.
 std::set<std::string> words_of_runs(const Json& runs);
-// To GET /v1/rollout: its state, and what came of its last window.
+// To GET /v1/rollout: its state, and what came of its last window, unless that is a state.
 std::set<std::string> words_of_rollout(const Json& rollout);
 
 // Of the words that apply and that `fails_on` has, the exit code of the most serious; 0: none.

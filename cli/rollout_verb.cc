@@ -30,7 +30,7 @@ std::string joined(const Json& names) {
 
 std::string with_group(const Json& node, const char* key) {
   const std::string group = text_at(node, "group");
-  return text_at(node, key) + (group.empty() ? "" : " (" + group + ")");
+  return clean_at(node, key) + (group.empty() ? "" : " (" + group + ")");
 }
 
 void print_approval(const Json& approval) {
@@ -63,14 +63,14 @@ void print_plan_of(const Json& plan) {
     fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}{}\n", text_at(node, "node"),
                short_digest(text_at(node, "now")), short_digest(text_at(node, "wanted")),
                current ? "-" : text_at(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
-               text_at(node, "way_reason").empty() ? "" : ": " + text_at(node, "way_reason"));
+               text_at(node, "way_reason").empty() ? "" : ": " + clean_at(node, "way_reason"));
   }
   const Json record = plan.value("record", Json());
   if (record.is_object()) print_skips(list_of(record, "skips"));
   fmt::print("\none approval covers the following (spec revision {}):\n",
              plan["approval"].value("spec_revision", int64_t{0}));
   print_approval(plan["approval"]);
-  for (const Json& note : list_of(plan, "notes")) fmt::print("note: {}\n", note.get<std::string>());
+  for (const Json& note : list_of(plan, "notes")) fmt::print("note: {}\n", clean(note.get<std::string>()));
   if (plan.value("approved", false))
     fmt::print("\napproved: run `muster rollout start`\n");
   else
@@ -106,10 +106,8 @@ void approve_rollout(Context& context, const Approval& approval, const std::vect
 }
 
 void print_nodes(const char* title, const Json& nodes) {
-  for (const Json& node : nodes) {
-    const std::string why = text_at(node, "reason");
-    fmt::print("  {:<10} {:<16} {}\n", title, text_at(node, "node"), why);
-  }
+  for (const Json& node : nodes)
+    fmt::print("  {:<10} {:<16} {}\n", title, text_at(node, "node"), clean_at(node, "reason"));
 }
 
 // Of a window that has not begun with its batches yet.
@@ -175,14 +173,14 @@ void print_status(const Json& s) {
   fmt::print("  nodes accepted on the new image: {}\n", list_of(s, "done").size());
   for (const Json& image : list_of(s, "held"))
     fmt::print("  {:<10} {:<16} canary {} failed in run {}: {}\n", "held", text_at(image, "image"),
-               text_at(image, "node"), image.value("run", int64_t{0}), text_at(image, "reason"));
+               text_at(image, "node"), image.value("run", int64_t{0}), clean_at(image, "reason"));
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
   print_skips(list_of(s, "skips"));
   for (const Json& node : list_of(s, "left"))
     if (text_at(node, "reason") != "skipped")
       fmt::print("  {:<10} {:<16} {}{}{}\n", "waiting", text_at(node, "node"), with_group(node, "reason"),
-                 text_at(node, "why").empty() ? "" : ": ", text_at(node, "why"));
+                 text_at(node, "why").empty() ? "" : ": ", clean_at(node, "why"));
 }
 
 void status(Context& context, const FailOn& flags) {
@@ -310,7 +308,7 @@ void print_report(const Json& r) {
   for (const Json& node : list_of(r, "nodes")) {
     fmt::print("{:<16} batch {} (run {}): {}{}\n", text_at(node, "node"), node.value("batch", 0),
                node.value("run", int64_t{0}), text_at(node, "result"),
-               text_at(node, "reason").empty() ? "" : ": " + text_at(node, "reason"));
+               text_at(node, "reason").empty() ? "" : ": " + clean_at(node, "reason"));
     for (const Json& phase : list_of(node, "phases")) {
       const Json before = phase.value("before_ms", Json());
       fmt::print("    {:<12} {:<10} {}\n", text_at(phase, "phase"), to_human(phase.value("ms", int64_t{0})),
@@ -319,7 +317,7 @@ void print_report(const Json& r) {
   }
   const Json left = r.value("left", Json::object());
   for (const auto& [node, reason] : left.items())
-    fmt::print("{:<16} left out: {}\n", node, reason.get<std::string>());
+    fmt::print("{:<16} left out: {}\n", node, clean(reason.get<std::string>()));
 }
 
 void report(Context& context, int64_t id) {

@@ -12,6 +12,7 @@
 
 #include "base/json_at.h"
 #include "base/name_ranges.h"
+#include "base/printable.h"
 #include "cli/shown_nodes.h"
 
 namespace muster::cli {
@@ -118,11 +119,7 @@ int quarter(const Json& node) {
 
 std::string clean_at(const Json& json, const char* key) { return clean(text_at(json, key)); }
 
-std::string clean(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? ' ' : c;
-  return out;
-}
+std::string clean(const std::string& text) { return printable(text); }
 
 std::string clean_lines(const std::string& text) {
   std::string out;

@@ -10,7 +10,7 @@
 #include "base/kernel_line.h"
 #include "base/version.h"
 #include "controller/api/api.h"
-#include "controller/api/caller.h"
+#include "controller/api/dispatcher.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/services.h"
 #include "controller/api/trust.h"
@@ -353,6 +353,7 @@ class RealDaemon : public Daemon {
   RealDaemon(LockFile lock, std::unique_ptr<Core> core)
       : lock_(std::move(lock)),
         core_(std::move(core)),
+        dispatcher_(*core_->services),
         dhcp_(core_->reactor, core_->options, core_->problems),
         metrics_(core_->reactor, core_->options, core_->problems,
                  [this]() -> const std::string& { return core_->metrics->text(); }) {}
@@ -365,29 +366,18 @@ class RealDaemon : public Daemon {
   Services& services() override { return *core_->services; }
 
  private:
-  HttpHandler handler(api::Listener listener);
   Status open_unix();
   void open_network();
   Status open_port(api::Listener listener, uint16_t port, std::unique_ptr<HttpServer>& server);
 
   LockFile lock_;
   std::unique_ptr<Core> core_;
+  api::Dispatcher dispatcher_;
   DhcpService dhcp_;
   MetricsPort metrics_;
   std::unique_ptr<HttpServer> unix_, tls_, boot_;
   std::string open_address_;
 };
-
-// Requests arrive on the servers' threads and are handled on the reactor's thread.
-HttpHandler RealDaemon::handler(api::Listener listener) {
-  return [this, listener](HttpRequest request, ResponderPtr responder) {
-    api::Caller caller = api::caller_of(request, api::login_name);
-    core_->reactor.post([this, listener, caller = std::move(caller), request = std::move(request),
-                         responder = std::move(responder)]() mutable {
-      api::dispatch(*core_->services, listener, std::move(request), std::move(responder), std::move(caller));
-    });
-  };
-}
 
 Status RealDaemon::open_unix() {
   HttpServerOptions options;
@@ -396,7 +386,7 @@ Status RealDaemon::open_unix() {
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
   ::unlink(options.unix_path
                .c_str());  // left by an earlier musterd: the lock on the state folder excludes a running one
-  TRY(unix_, start_http_server(options, handler(api::Listener::local)));
+  TRY(unix_, start_http_server(options, dispatcher_.handler(api::Listener::local)));
   return Ok{};
 }
 
@@ -417,7 +407,7 @@ Status RealDaemon::open_port(api::Listener listener, uint16_t port, std::unique_
   } else {
     options.max_unknown_body = 0;  // booting machines only download
   }
-  TRY(server, start_http_server(options, handler(listener)));
+  TRY(server, start_http_server(options, dispatcher_.handler(listener)));
   return Ok{};
 }
 

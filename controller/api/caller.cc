@@ -16,6 +16,8 @@ constexpr size_t kLongestName = 255;
 constexpr size_t kLongestWith = 100;
 constexpr uint32_t kRoot = 0;
 
+bool only_reads(const HttpRequest& request) { return request.method == "GET" || request.method == "HEAD"; }
+
 // Printable ASCII without `but`, the rest as '?': so a name controls no terminal and looks like no other.
 std::string plain(const std::string& text, size_t most, std::string_view but) {
   std::string out = text.substr(0, most);
@@ -37,9 +39,13 @@ std::string user_of(const Caller& caller) {
 
 }  // namespace
 
+std::optional<uint32_t> user_to_name(const HttpRequest& request) {
+  return only_reads(request) ? std::nullopt : request.peer_uid;
+}
+
 Caller caller_of(const HttpRequest& request, const std::function<std::string(uint32_t)>& name_of) {
   Caller caller;
-  if (request.method == "GET" || request.method == "HEAD") return caller;
+  if (only_reads(request)) return caller;
   if (!request.peer_uid) {
     // Whether it is the right token is checked before anything is done (controller/api/api.cc).
     if (request.headers.count("Authorization")) caller.token = "operator token";

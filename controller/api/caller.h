@@ -25,11 +25,14 @@ struct Caller {
   std::string address = {};          // over TLS
 };
 
-// `name_of`: the name of a user. Returns an empty caller for GET and HEAD, which change nothing: a slow user
-// database does not delay what only reads.
+// The user whose name caller_of() needs; none for GET and HEAD, which change nothing, and over TLS.
+std::optional<uint32_t> user_to_name(const HttpRequest& request);
+
+// `name_of`: the name of that user. Returns an empty caller for GET and HEAD.
 Caller caller_of(const HttpRequest& request, const std::function<std::string(uint32_t)>& name_of);
 
-// From the user database of this machine; "" if it has none. Blocks while a database over a network answers.
+// From the user database of this machine; "" if it has none. Blocks while a directory of the network does not
+// answer: for the pool.
 std::string login_name(uint32_t uid);
 
 // "anna", "anna (sudo)", "uid 1001", "operator token from 10.20.0.9"; "unknown" for an empty caller. `with`:

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace muster {
 namespace {
 
@@ -90,12 +92,7 @@ std::string with_names(const std::string& command, const Cause& cause, const std
   return names.size() > kLongestNames ? without_names : command + names;
 }
 
-std::string on_one_line(const std::string& text) {
-  std::string out = text;
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return out;
-}
+std::string on_one_line(const std::string& text) { return printable(text); }
 
 void describe(Cause& cause, size_t of, const std::vector<const Problem*>& problems) {
   cause.next = on_one_line(next_of(cause, problems));

@@ -11,12 +11,16 @@
 
 namespace muster {
 
-// The newest builds keep their content, beside the current one: a run may have begun with one of them.
+// So many keep their content beside the current one, those that arrived here last: a run may have begun with
+// one of them.
 constexpr size_t kKeptBuilds = 3;
 
 // Empties the older builds that are not among `used` (digests); returns how many. Code::conflict: the image
 // is being built or imported.
 Result<size_t> empty_old_builds(const std::string& state_dir, const std::string& image,
                                 const std::set<std::string>& used);
+
+// False for a build that was emptied, and where there is none.
+bool has_content(const std::string& folder);
 
 }  // namespace muster

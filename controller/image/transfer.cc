@@ -13,6 +13,7 @@
 #include "base/record.h"
 #include "base/version.h"
 #include "controller/image/folder.h"
+#include "controller/image/old_builds.h"
 #include "controller/image/ram.h"
 
 namespace muster {
@@ -275,7 +276,8 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
   ::sync();  // the frames must be on disk before the folder gets its final name
   const std::string target = folder + "/" + version;
   std::error_code ec;
-  fs::rename(stage.path, target, ec);
+  fs::remove_all(target, ec);  // what is left of it after it was emptied
+  if (!ec) fs::rename(stage.path, target, ec);
   if (ec) return fail(Code::failed, target + ": " + ec.message());
   TRY_(make_current(folder, version));
   return ImageInfo{head.name, head.digest, target, std::move(m).value(), false};
@@ -325,7 +327,7 @@ Result<ImageInfo> import_image(const std::string& state_dir, const std::string& 
   std::error_code ec;
   for (const auto& left : Files("/").list(folder))
     if (left.starts_with(kStage)) fs::remove_all(folder + "/" + left, ec);
-  if (fs::exists(folder + "/" + version, ec)) return present_version(folder, version, head, progress);
+  if (has_content(folder + "/" + version)) return present_version(folder, version, head, progress);
   TRY(ImageInfo info, bring_in(path, folder, version, head, process, progress));
   report_progress(progress, "done", 0.9);
   return info;

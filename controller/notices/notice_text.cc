@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/printable.h"
 #include "base/split.h"
 #include "base/time.h"
 #include "base/utf8.h"
@@ -18,10 +19,8 @@ constexpr size_t kLongestLine = 300, kLongestText = 3000;  // bytes; Slack and T
 std::string state_word(NoticeState state) { return std::string(word_of(kNoticeStates, state)); }
 
 // One line without control characters, so that text from a node adds no line or header.
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return shortened(text, kLongestLine);
+std::string one_line(const std::string& text) {
+  return shortened(printable(text), kLongestLine);
 }
 
 // "700 begun (node_silent), 3 over (receiver)"

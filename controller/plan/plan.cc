@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "base/record.h"
 #include "controller/plan/shared_text.h"
 
@@ -85,13 +86,6 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
 }
 
-// Replaces control characters in text that hardware reports.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const auto& w : words) out += (out.empty() ? "" : ", ") + w;
@@ -110,8 +104,8 @@ std::string render_destroys(const Plan& plan) {
     }
     ++count;
     disks += fmt::format("  {:<10} {:<6} serial {:<20} {:<24} {:>9}  now: {}  ->  {}\n", d.node, d.group,
-                         printable(d.serial), printable(d.model), size_text(d.size_bytes),
-                         printable(d.content), d.why);
+                         printable(d.serial, '?'), printable(d.model, '?'), size_text(d.size_bytes),
+                         printable(d.content, '?'), d.why);
   }
   std::string out;
   if (!whole.empty())

@@ -8,6 +8,7 @@
 #include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "sys/own_program.h"
 
@@ -133,9 +134,7 @@ Result<Json> CommandPower::answer_of(const Output& output, bool changes) {
     if (output.ok()) return std::move(*answer);
   }
   // Without a JSON object, it is unknown what the program did.
-  std::string said(last_bytes(without_password(output.err), 300));
-  for (char& c : said)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  const std::string said = printable(last_bytes(without_password(output.err), 300));
   return fail(changes ? Code::timeout : Code::failed,
               fmt::format("exit status {}, but no JSON object on standard output{}{}", output.exit_code,
                           said.empty() ? "" : ": ", said));

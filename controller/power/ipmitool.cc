@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/lower.h"
+#include "base/printable.h"
 #include "base/split.h"
 #include "base/utf8.h"
 
@@ -38,12 +39,9 @@ std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no reason given";
   const size_t begin = text.find_last_of('\n', end);
-  std::string line = text.substr(begin == std::string::npos ? 0 : begin + 1,
-                                 begin == std::string::npos ? end + 1 : end - begin);
-  line = std::string(first_bytes(line, 200));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return line;
+  const std::string line = text.substr(begin == std::string::npos ? 0 : begin + 1,
+                                       begin == std::string::npos ? end + 1 : end - begin);
+  return printable(first_bytes(line, 200));
 }
 
 // Returns the number after `key`, as in rsp=0xcc; -1 if there is none.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "base/printable.h"
 
 namespace muster::markup {
 namespace {
@@ -65,24 +66,7 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string plain(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = std::max<size_t>(sequence_length(text, i), 1);
-    const std::string_view piece = text.substr(i, length);
-    const auto lead = static_cast<unsigned char>(piece[0]);
-    const bool control = length == 1 && (lead < 0x20 || lead >= 0x7f);
-    const bool c1 = length == 2 && lead == 0xc2 && static_cast<unsigned char>(piece[1]) < 0xa0;
-    const bool direction = length == 3 && ((piece >= "\xe2\x80\xaa" && piece <= "\xe2\x80\xae") ||
-                                           (piece >= "\xe2\x81\xa6" && piece <= "\xe2\x81\xa9"));
-    if (control || c1 || direction)
-      out += '?';
-    else
-      out += piece;
-    i += length;
-  }
-  return out;
-}
+std::string plain(std::string_view text) { return printable(text, '?'); }
 
 std::string anchor(std::string_view text) {
   std::string out;

@@ -51,7 +51,8 @@ class ImageService {
     std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
         {};  // likewise; default: the recipe named `name`, or kDefaultRecipe if something is baked
-    // Digests that nodes run: the other old builds lose their content (old_builds.h). None: they keep it.
+    // Digests that nodes run or are being given: the other old builds lose their content (old_builds.h).
+    // None: they keep it.
     std::optional<std::set<std::string>> used = {};
   };
   static constexpr const char* kDefaultRecipe = "debian-13";

@@ -1,7 +1,8 @@
 // MetricsPort: serves /metrics, and nothing else, over plain HTTP to every client that reaches the address of
 // `--metrics` (docs/threat-model.md). Requests carry no body. While the address cannot be used, perhaps
 // because its interface is not up yet, that is a problem "metrics", and opening is retried. Thread: the
-// reactor's.
+// reactor's. Requests are answered on the server's own, which needs the reactor once a second, however many
+// there are.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +37,18 @@ class MetricsPort {
   static constexpr DurationMs kAgain = 10 * kSecond;
 
  private:
-  HttpResponse response(const HttpRequest& request) const;
+  class Page;
+  static HttpResponse response(const HttpRequest& request, Page& page);
+  void make_page();
 
   Reactor& reactor_;
   const DaemonOptions& options_;
   std::map<std::string, std::string>& problems_;
   const Text text_;
   Alive alive_;
+  std::shared_ptr<Page> page_;  // of server_
   std::unique_ptr<HttpServer> server_;
-  Reactor::TimerId timer_ = 0;
+  Reactor::TimerId timer_ = 0, fresh_ = 0;
 };
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/printable.h"
 #include "base/record.h"
 #include "base/utf8.h"
 #include "sys/log.h"
@@ -22,9 +23,7 @@ constexpr const char* kAsk =
     "echo \"up $(cut -d. -f1 /proc/uptime)\"; echo \"boot $(cat /proc/sys/kernel/random/boot_id)\"'";
 
 std::string last_words(const Output& output) {
-  std::string said(last_bytes(output.err.empty() ? output.out : output.err, 300));
-  for (char& c : said)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  const std::string said = printable(last_bytes(output.err.empty() ? output.out : output.err, 300));
   return said.empty() ? fmt::format("exit status {}", output.exit_code) : said;
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_at.h"
 #include "base/json_dump.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "sys/http/by_name.h"
 #include "sys/log.h"
@@ -182,10 +183,7 @@ std::string PhyAccount::clean(std::string text) const {
     for (size_t found = 0; !secret.empty() && (found = text.find(secret, found)) != std::string::npos;
          found += 3)
       text.replace(found, secret.size(), "***");
-  text = std::string(first_bytes(text, 400));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return text;
+  return printable(first_bytes(text, 400));
 }
 
 // A 401 has a different structure, in which `status` is a string.

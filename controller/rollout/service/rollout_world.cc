@@ -87,6 +87,14 @@ std::vector<std::string> notes_of(const Spec& spec, const View& view,
   return out;
 }
 
+std::set<std::string> images_in_use(const std::map<std::string, NodeRow>& nodes, const Plan* active) {
+  std::set<std::string> out;
+  for (const auto& [name, row] : nodes) out.insert(row.image_digest);
+  if (active)
+    for (const auto& [name, digest] : active->images) out.insert(digest);
+  return out;
+}
+
 const Serving& RolloutWorld::serving(const SpecPtr& spec) {
   if (served_by_ != spec) {
     serving_ = serving_of(spec->spec);
@@ -211,10 +219,11 @@ void RolloutWorld::build(const std::string& image, std::function<void(Status)> d
                                   : Json{{"name", image}, {"error", built.error().message}});
     done(built.ok() ? Status(Ok{}) : Status(built.error()));
   };
-  std::set<std::string> used;
-  for (const auto& [name, row] : parts_.bringup.executor().node_rows()) used.insert(row.image_digest);
+  const Executor& executor = parts_.bringup.executor();
+  const auto active = executor.active() ? executor.shared_plan() : nullptr;
   parts_.images.build(
-      &spec, (*playbooks)->all, {.name = image, .rebuild = true, .used = std::move(used)},
+      &spec, (*playbooks)->all,
+      {.name = image, .rebuild = true, .used = images_in_use(executor.node_rows(), active.get())},
       [](const std::string&, double) {}, alive_.wrap(ended));
 }
 

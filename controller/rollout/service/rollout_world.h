@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string
 // of its slurmctld, "" if unknown. Pure function.
 std::vector<std::string> notes_of(const Spec& spec, const rollout::View& view,
                                   const std::function<std::string(const std::string& digest)>& slurm_of);
+
+// Digests of the images that nodes run, or are being given by the active run (null: there is none).
+std::set<std::string> images_in_use(const std::map<std::string, NodeRow>& nodes, const Plan* active);
 
 class RolloutWorld : public RolloutPort {
  public:

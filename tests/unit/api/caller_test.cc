@@ -56,12 +56,15 @@ TEST_CASE("through TLS a caller is the token and its address, and what only read
   request.headers["Authorization"] = "Bearer x";
   request.headers[kSudoUserHeader] = "ben";
   CHECK(seen(request) == "operator token from 10.20.0.9");
+  CHECK_FALSE(api::user_to_name(request).has_value());
+  CHECK(api::user_to_name(from(kAnna)) == kAnna);
   int lookups = 0;
   const auto counted = [&lookups](uint32_t) { return std::to_string(++lookups); };
   for (const char* method : {"GET", "HEAD"}) {
     HttpRequest reads = from(kAnna);
     reads.method = method;
     CHECK_FALSE(caller_of(reads, counted).uid.has_value());
+    CHECK_FALSE(api::user_to_name(reads).has_value());
   }
   CHECK(lookups == 0);
   CHECK(text_of(Caller{}) == "unknown");

@@ -135,6 +135,20 @@ TEST_CASE("rollout end: a slot that was not written ahead is said, and is no fai
   CHECK(unwritten("failed", RunState::cancelled).empty());
 }
 
+TEST_CASE("rollout: an image is in use where a node runs it, and where the active run installs it",
+          "[rollout][bringup]") {
+  NodeRow runs, blank;
+  runs.image_digest = "sha256:old";
+  const std::map<std::string, NodeRow> nodes = {{"n1", runs}, {"n2", blank}};
+  Plan plan;
+  plan.images = {{"gpu", "sha256:new"}};
+  for (const Plan* active : {static_cast<const Plan*>(nullptr), static_cast<const Plan*>(&plan)}) {
+    const auto used = images_in_use(nodes, active);
+    CHECK(used.count("sha256:old") == 1);
+    CHECK((used.count("sha256:new") == 1) == (active != nullptr));
+  }
+}
+
 TEST_CASE(
     "rollout: before the approval it is said that the new image's Slurm does not read the leader's data",
     "[rollout]") {

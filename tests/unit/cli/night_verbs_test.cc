@@ -128,6 +128,26 @@ TEST_CASE("logs are requested by run, time and number, and printed in words", "[
   CHECK(api.requests().size() == 2);
 }
 
+TEST_CASE("what nodes report in a rollout does not steer the terminal", "[cli]") {
+  const std::string evil = "\xc2\x9b[2J\x1b[2Jgone";
+  const Json node = {
+      {"node", "gpu01"}, {"image", "gpu"}, {"reason", evil}, {"why", evil}, {"result", "failed"}};
+  const Json shown = {{"state", "batches"},
+                      {"held", Json::array({node})},
+                      {"failed", Json::array({node})},
+                      {"postponed", Json::array({node})},
+                      {"left", Json::array({node})}};
+  const Json report = {{"state", "done"}, {"nodes", Json::array({node})}, {"left", {{"gpu02", evil}}}};
+  ApiAnswers api({{"/v1/rollout", shown}, {"/v1/rollout/report", report}});
+  for (const char* verb : {"status", "report"}) {
+    const auto ran = api.run({"rollout", verb});
+    CAPTURE(verb, ran.err);
+    CHECK(ran.exit == kAccepted);
+    CHECK(ran.out.find("[2J") != std::string::npos);
+    CHECK(ran.out.find_first_of("\x9b\x1b") == std::string::npos);
+  }
+}
+
 TEST_CASE("a time since when is a duration, an hour of the day, a local time or one in UTC", "[cli]") {
   constexpr TimeMs kNow = 1'795'204'529'000;  // 2026-11-20T19:55:29Z
   constexpr DurationMs kHour = 60 * kMinute;

@@ -89,9 +89,10 @@ TEST_CASE("a fresh controller shows the next command, not an empty table", "[cli
 
 TEST_CASE("strings from hardware cannot steer the terminal", "[cli]") {
   Json status = status_in_mid_imaging();
-  status["nodes"][0]["text"] = "evil \x1b[2J\r\nline";
+  status["nodes"][0]["text"] = "\xc2\x9b[2Jevil \x1b[2J\r\nline";
   const std::string table = render_status(status, {110, false, false});
   CHECK(table.find('\x1b') == std::string::npos);
+  CHECK(table.find('\x9b') == std::string::npos);
   CHECK(std::count(table.begin(), table.end(), '\n') == 5);
 }
 

@@ -2,12 +2,14 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <set>
 
 #include "base/digest.h"
 #include "base/json.h"
 #include "controller/image/folder.h"
+#include "controller/image/old_builds.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -168,6 +170,27 @@ TEST_CASE("importing what is there already writes nothing but makes it the prese
   REQUIRE_FALSE(damaged.ok());
   CHECK(damaged.error().code == Code::corrupt);
   CHECK(damaged.error().message.find("remove that folder") != std::string::npos);
+}
+
+TEST_CASE("an old build that was emptied is imported again, and stays as it is while that fails") {
+  const TwoControllers c;
+  REQUIRE(take(c.there, c.file).ok());
+  const std::string folder = c.there + "/images/cpu/" + c.image.digest.substr(7);
+  fs::last_write_time(folder + "/build.json",
+                      fs::last_write_time(folder + "/build.json") - std::chrono::hours(24));
+  for (size_t night = 0; night <= kKeptBuilds; ++night)
+    make_image(c.there, "cpu", "kernel of night " + std::to_string(night));
+  REQUIRE(empty_old_builds(c.there, "cpu", {}).value() == 1);
+  REQUIRE_FALSE(has_content(folder));
+  put(c.open + "/vmlinuz", "kerneL");
+  CHECK(take(c.there, c.open).error().code == Code::corrupt);
+  CHECK(names_in(folder) == std::set<std::string>{"build.json", "manifest.json"});
+  const auto again = take(c.there, c.file);
+  REQUIRE(again.ok());
+  CHECK_FALSE(again->reused);
+  CHECK(load_image(c.there, "cpu")->digest == c.image.digest);
+  for (const char* name : {"frames.zst", "vmlinuz", "build.json", "ram/usr/sbin/tool"})
+    CHECK(slurp(folder + "/" + name) == slurp(c.image.folder + "/" + name));
 }
 
 TEST_CASE("a damaged image is refused, named, and leaves nothing") {

@@ -1,8 +1,14 @@
 #include "controller/metrics/service/metrics_port.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "controller/metrics/exposition.h"
+#include "controller/metrics/service/metrics_service.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 
@@ -11,7 +17,7 @@ using namespace muster;
 namespace {
 
 struct Served {
-  const std::string page = "a 1\n";
+  std::string page = "a 1\n";
   DaemonOptions options;
   std::map<std::string, std::string> problems;
   MetricsPort::Text text = [this]() -> const std::string& { return page; };
@@ -22,6 +28,47 @@ struct Served {
   }
 };
 
+// What other threads post is done when a test says so; the clocks are the test's.
+class PostedReactor : public ManualReactor {
+ public:
+  void post(Task task) override {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(task));
+    changed_.notify_all();
+  }
+  bool is_posted_to() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return !posted_.empty(); });
+  }
+  size_t run_posted() {
+    std::vector<Task> tasks;
+    {
+      const std::lock_guard lock(mutex_);
+      tasks.swap(posted_);
+    }
+    for (const Task& task : tasks) task();
+    return tasks.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Task> posted_;
+};
+
+// Its status is 0 where no answer came.
+HttpResponse request_to(const MetricsPort& port, const std::string& method, const std::string& target,
+                        const std::string& body = "") {
+  auto client = make_http_client({.base = "http://127.0.0.1:" + std::to_string(port.port())}).value();
+  HttpRequest request;
+  request.method = method;
+  request.target = target;
+  request.body = body;
+  HttpResponse none;
+  none.status = 0;
+  return client->request(std::move(request), 10 * kSecond).value_or(none);
+}
+
 }  // namespace
 
 TEST_CASE("metrics port: /metrics for every client, and nothing else", "[metrics]") {
@@ -31,17 +78,8 @@ TEST_CASE("metrics port: /metrics for every client, and nothing else", "[metrics
   port.open();
   REQUIRE(port.port() != 0);
   std::thread thread([&] { reactor->run(); });
-  auto client = make_http_client({.base = "http://127.0.0.1:" + std::to_string(port.port())}).value();
   const auto answer = [&](const std::string& method, const std::string& target,
-                          const std::string& body = "") {
-    HttpRequest request;
-    request.method = method;
-    request.target = target;
-    request.body = body;
-    HttpResponse none;
-    none.status = 0;
-    return client->request(std::move(request), 10 * kSecond).value_or(none);
-  };
+                          const std::string& body = "") { return request_to(port, method, target, body); };
   const HttpResponse page = answer("GET", "/metrics");
   CHECK(page.status == 200);
   CHECK(page.body == served.page);
@@ -56,6 +94,42 @@ TEST_CASE("metrics port: /metrics for every client, and nothing else", "[metrics
   thread.join();
   port.close();
   CHECK(served.problems.empty());
+}
+
+TEST_CASE("metrics port: the reactor makes one page a second, none for what is not served", "[metrics]") {
+  Served served;
+  PostedReactor reactor;
+  MetricsPort port(reactor, served.options, served.problems, served.text);
+  port.open();
+  REQUIRE(port.port() != 0);
+  CHECK(request_to(port, "GET", "/v1/status").status == 404);
+  CHECK(request_to(port, "POST", "/metrics").status == 405);
+  CHECK(reactor.run_posted() == 0);
+  for (const char* page : {"a 1\n", "a 2\n"}) {
+    served.page = page;
+    auto first = std::async(std::launch::async, [&] { return request_to(port, "GET", "/metrics"); });
+    REQUIRE(reactor.is_posted_to());
+    CHECK(reactor.run_posted() == 1);
+    CHECK(first.get().body == page);
+    served.page = "later\n";
+    for (int i = 0; i < 20; ++i) CHECK(request_to(port, "GET", "/metrics").body == page);
+    CHECK(reactor.run_posted() == 0);
+    reactor.advance(MetricsService::kFresh);
+  }
+}
+
+TEST_CASE("metrics port: it closes while a request waits for the page", "[metrics]") {
+  Served served;
+  PostedReactor reactor;
+  MetricsPort port(reactor, served.options, served.problems, served.text);
+  port.open();
+  REQUIRE(port.port() != 0);
+  auto waits = std::async(std::launch::async, [&] { return request_to(port, "GET", "/metrics"); });
+  REQUIRE(reactor.is_posted_to());
+  port.close();
+  CHECK(waits.get().status != 200);
+  CHECK(reactor.run_posted() == 1);
+  CHECK(reactor.idle());
 }
 
 TEST_CASE("metrics port: without the option there is none", "[metrics]") {
