@@ -19,9 +19,7 @@ constexpr size_t kLongestLine = 300, kLongestText = 3000;  // bytes; Slack and T
 std::string state_word(NoticeState state) { return std::string(word_of(kNoticeStates, state)); }
 
 // One line without control characters, so that text from a node adds no line or header.
-std::string one_line(const std::string& text) {
-  return shortened(printable(text), kLongestLine);
-}
+std::string one_line(const std::string& text) { return shortened(printable(text), kLongestLine); }
 
 // "700 begun (node_silent), 3 over (receiver)"
 std::string counts_of(const Notice& notice) {
