@@ -5,9 +5,9 @@
 //
 // What lasts less than kSettle is no change. A cause that has another id than before, but the same kind and
 // some of the same nodes, goes on. From the fourth change on (no day without one between them) a cause flaps:
-// one line in 24 h, so at most four notices in any 24 h. An acknowledged cause is quiet until it is over. More
-// than kMostAlone notices in kBusySpan are one summary. A receiver that is new, or that works again after
-// notices to it were given up, gets one summary of what is open.
+// one line in 24 h, so at most four notices in any 24 h. An acknowledged cause is quiet until it is over.
+// More than kMostAlone notices in kBusySpan are one summary. A receiver that is new, or that works again
+// after notices to it were given up, gets one summary of what is open.
 #pragma once
 
 #include <cstdint>

@@ -139,8 +139,8 @@ struct HttpClientOptions {
   // Instead of ca_pem, or in addition: "sha256:<hex>" of the leaf certificate, or of a CA certificate that
   // the server sends in its chain and that signed the leaf.
   std::string pin_sha256 = {};
-  // "http://10.0.0.1:3128": an HTTP proxy, which then makes the connection (CONNECT for https), so that `base`
-  // may have a name in place of an address. The proxy sees neither content nor headers of https.
+  // "http://10.0.0.1:3128": an HTTP proxy, which then makes the connection (CONNECT for https), so that
+  // `base` may have a name in place of an address. The proxy sees neither content nor headers of https.
   std::string proxy = {};
   // In addition: the organization in the leaf's subject, "" for any. A CA that signs for other purposes as
   // well does not identify the server.

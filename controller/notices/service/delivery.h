@@ -20,8 +20,8 @@ struct DeliveryPaths {
   std::string programs = "/etc/muster/notify.d";
 };
 
-// `receiver`: with its secrets in place of their names. No message of an Error has them, but for the host of a
-// secret URL.
+// `receiver`: with its secrets in place of their names. No message of an Error has them, but for the host
+// of a secret URL.
 Status deliver(const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,
                const DeliveryPaths& paths);
 

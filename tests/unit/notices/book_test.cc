@@ -1,4 +1,5 @@
-// The book of notices: each promise of docs/notify.md alone. All together, over a year: year_of_nights_test.cc.
+// The book of notices: each promise of docs/notify.md alone. All together, over a year:
+// year_of_nights_test.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
