@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/bringup/current_problems.h"
 #include "controller/notices/book.h"
 #include "tests/catch.h"
 
@@ -285,9 +286,12 @@ TEST_CASE("notices: that a receiver fails is sent to the others", "[notices]") {
   Site s;
   s.hold = true;
   s.receiver("pager");
-  Cause fails = cause_of("a", {}, CauseKind::receiver);
-  fails.what = receiver_topic("ops") + ": does not take notices";
-  s.with({fails});
+  ClusterNow now;
+  now.controller[receiver_topic("ops")] = "does not take notices";
+  const auto found = find_causes(current_problems(now), {});
+  REQUIRE(found.size() == 1);
+  const Cause& fails = found[0];
+  s.with(found);
   s.with({});
   REQUIRE(s.states() == States{begun, over});
   for (const Notice& notice : s.made) CHECK(notice.to == std::set<std::string>{"pager"});
