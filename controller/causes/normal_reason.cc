@@ -3,15 +3,18 @@
 #include <algorithm>
 
 #include "base/scan.h"
+#include "base/utf8.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kVaries = "*";
 constexpr size_t kShortestDigest = 8;
+constexpr const char* kEndsSentence = ".:-";
+// Bytes. More is read than is returned, so that the end does not depend on how long the names of nodes are.
+constexpr size_t kMostRead = 2000, kLongest = 1000;
 
 bool is_of_word(char c) { return is_alphanumeric(c) || c == '.' || c == ':' || c == '-' || c == '_'; }
-bool ends_sentence(char c) { return c == '.' || c == ':' || c == '-'; }
 
 size_t numbers_in(const std::string& word) {
   size_t count = 0;
@@ -45,20 +48,20 @@ bool is_comma(const std::string& text) { return text == ", " || text == "," || t
 
 }  // namespace
 
-std::string normal_reason(const std::string& reason, const std::function<bool(const std::string&)>& is_node) {
+std::string normal_reason(const std::string& whole, const std::function<bool(const std::string&)>& is_node) {
+  const std::string reason(first_bytes(whole, kMostRead));
   std::string out, between;
   bool after_node = false;
-  for (size_t at = 0; at < reason.size();) {
+  for (size_t at = 0; at < reason.size() && out.size() < kLongest;) {
     size_t end = at;
     while (end < reason.size() && !is_of_word(reason[end])) ++end;
     between = reason.substr(at, end - at);
     at = end;
     while (end < reason.size() && is_of_word(reason[end])) ++end;
-    std::string word = reason.substr(at, end - at), tail;
-    while (!word.empty() && ends_sentence(word.back())) {
-      tail.insert(tail.begin(), word.back());
-      word.pop_back();
-    }
+    std::string word = reason.substr(at, end - at);
+    const size_t named = word.find_last_not_of(kEndsSentence) + 1;  // 0: nothing else
+    const std::string tail = word.substr(named);
+    word.resize(named);
     at = end;
     const bool node = !word.empty() && is_node(word);
     const bool listed = node && after_node && is_comma(between);
@@ -66,7 +69,7 @@ std::string normal_reason(const std::string& reason, const std::function<bool(co
     out += tail;
     after_node = node && tail.empty();
   }
-  return out;
+  return std::string(first_bytes(out, kLongest));
 }
 
 }  // namespace muster

@@ -4,28 +4,30 @@
 
 #include <algorithm>
 #include <set>
-
-#include "base/json_dump.h"
+#include <utility>
 
 namespace muster::notices {
-
-MUSTER_RECORD(Acknowledged, by, reason, time)
-MUSTER_RECORD(OpenCause, cause, kind, what, detail, next, sparse(common), sparse(common_value), sparse(nodes),
-              since, present, known, sparse(known_nodes), turned, sparse(grew), sparse(changed),
-              sparse(last_line), sparse(changes), sparse(first_change), sparse(unsaid), sparse(replaces),
-              sparse(ack))
-MUSTER_RECORD(ReceiverState, sparse(last_day), sparse(failures), sparse(lost), sparse(next_try),
-              sparse(last_delivery), sparse(failing_since), sparse(error))
-MUSTER_RECORD(Book, clock, time, next_number, causes, waiting, receivers, sparse(alone), sparse(gathered),
-              sparse(last_summary))
 
 namespace {
 
 constexpr DurationMs kFirstRetry = 5 * kSecond, kLongestRetry = 10 * kMinute;
 constexpr size_t kShortestCause = 4;  // digits
 
-bool wants(const Receiver& receiver, const std::string& kind, bool urgent) {
-  return (!receiver.only_urgent || urgent) && (receiver.kinds.empty() || receiver.kinds.count(kind) > 0);
+// That it fails is for the others.
+bool is_own(const Receiver& receiver, const std::string& kind, const std::string& what) {
+  return kind == cause_kind_word(CauseKind::receiver) &&
+         what.starts_with(receiver_topic(receiver.name) + ":");
+}
+
+bool wants(const Receiver& receiver, const std::string& kind, const std::string& what, bool urgent) {
+  return (!receiver.only_urgent || urgent) && (receiver.kinds.empty() || receiver.kinds.count(kind) > 0) &&
+         !is_own(receiver, kind, what);
+}
+
+void take_from(Book& book, const std::string& receiver, const std::string& id) {
+  for (Notice& notice : book.waiting)
+    if (notice.id == id) notice.to.erase(receiver);
+  std::erase_if(book.waiting, [](const Notice& notice) { return notice.to.empty(); });
 }
 
 size_t shared_nodes(const std::vector<std::string>& nodes, const Cause& cause) {
@@ -40,6 +42,7 @@ class Turning {
   Turning(Book& book, const NotifySpec& spec, const Turn& now) : book_(book), spec_(spec), now_(now) {}
 
   void read(const std::vector<Cause>& causes);
+  void catch_up();
   void look_at_changes();
   void make_summary();
   void make_daily();
@@ -52,11 +55,13 @@ class Turning {
                              const std::set<std::string>& taken);
   void take(OpenCause& open, const Cause& cause);
   void leave(const std::string& name, const std::vector<Cause>& causes);
+  void count_nodes(OpenCause& open) const;
   std::optional<NoticeState> due(const OpenCause& open) const;
   void change(OpenCause& open, NoticeState state);
   Notice notice_of(const OpenCause& open, NoticeState state);
   void send_made();
   void queue(Notice notice);
+  Notice summary_of(const char* name, std::vector<Change> changes);
   bool is_urgent(const std::string& kind) const { return spec_.urgent.count(kind) > 0; }
 
   Book& book_;
@@ -121,6 +126,9 @@ void Turning::read(const std::vector<Cause>& causes) {
 }
 
 void Turning::take(OpenCause& open, const Cause& cause) {
+  // A restarted controller knows of some problems only since then.
+  const bool goes_on = open.present || open.known;
+  if (!goes_on || open.since == 0 || (cause.since != 0 && cause.since < open.since)) open.since = cause.since;
   if (!open.present) open.turned = book_.clock;
   open.present = true;
   open.cause = cause.id;
@@ -130,7 +138,6 @@ void Turning::take(OpenCause& open, const Cause& cause) {
   open.next = cause.next;
   open.common = cause.common;
   open.common_value = cause.common_value;
-  open.since = cause.since;
   open.nodes.assign(cause.nodes.begin(), cause.nodes.end());
   std::sort(open.nodes.begin(), open.nodes.end());
 }
@@ -161,6 +168,28 @@ void Turning::leave(const std::string& name, const std::vector<Cause>& causes) {
   book_.causes.erase(name);
 }
 
+// What was smaller for a while is compared with that when it grows again. A dip is not.
+void Turning::count_nodes(OpenCause& open) const {
+  const bool counts = open.present && open.known;
+  if (!counts || open.nodes.size() >= open.known_nodes) {
+    open.shrank = 0;
+    open.most_since = 0;
+  } else {
+    if (open.shrank == 0) open.shrank = book_.clock;
+    open.most_since = std::max(open.most_since, open.nodes.size());
+    if (book_.clock - open.shrank >= kFewer) {
+      open.known_nodes = open.most_since;
+      open.shrank = 0;
+      open.most_since = 0;
+    }
+  }
+  const bool larger = open.known_nodes > 0 && open.nodes.size() >= 2 * open.known_nodes;
+  if (!counts || (!larger && open.replaces.empty()))
+    open.grew = 0;
+  else if (open.grew == 0)
+    open.grew = book_.clock;
+}
+
 std::optional<NoticeState> Turning::due(const OpenCause& open) const {
   const auto settled = [&](DurationMs since) { return book_.clock - since >= kSettle; };
   if (open.present != open.known) {
@@ -173,11 +202,7 @@ std::optional<NoticeState> Turning::due(const OpenCause& open) const {
 
 void Turning::look_at_changes() {
   for (auto& [name, open] : book_.causes) {
-    const bool larger = open.known_nodes > 0 && open.nodes.size() >= 2 * open.known_nodes;
-    if (!open.present || !open.known || (!larger && open.replaces.empty()))
-      open.grew = 0;
-    else if (open.grew == 0)
-      open.grew = book_.clock;
+    count_nodes(open);
     if (const auto state = due(open)) change(open, *state);
     const bool gone = !open.present && !open.known && book_.clock - open.turned >= kSettle;
     if (gone) open.ack.reset();  // it was acknowledged before there was a notice
@@ -196,7 +221,8 @@ void Turning::change(OpenCause& open, NoticeState state) {
   ++open.changes;
   open.changed = book_.clock;
   open.known = state != NoticeState::over;
-  open.grew = 0;
+  open.grew = open.shrank = 0;
+  open.most_since = 0;
   if (open.known) open.known_nodes = open.nodes.size();
   if (open.changes > kMostChanges)
     open.unsaid = true;
@@ -247,19 +273,44 @@ void Turning::make_summary() {
   const bool urgent = std::any_of(book_.gathered.begin(), book_.gathered.end(),
                                   [&](const Change& change) { return is_urgent(change.kind); });
   if (book_.clock - book_.last_summary < (urgent ? kUrgentSummary : kBusySpan)) return;
+  book_.last_summary = book_.clock;
+  queue(summary_of("summary", std::exchange(book_.gathered, {})));
+}
+
+Notice Turning::summary_of(const char* name, std::vector<Change> changes) {
   Notice out;
-  out.id = fmt::format("summary-{}", book_.next_number++);
+  out.id = fmt::format("{}-{}", name, book_.next_number++);
   out.time = now_.now;
   out.state = NoticeState::summary;
   out.kind = "summary";
-  out.urgent = urgent;
   out.next = "muster notify";
-  out.changed = std::move(book_.gathered);
+  out.changed = std::move(changes);
   std::stable_sort(out.changed.begin(), out.changed.end(),
                    [&](const Change& a, const Change& b) { return is_urgent(a.kind) && !is_urgent(b.kind); });
-  book_.gathered.clear();
-  book_.last_summary = book_.clock;
-  queue(std::move(out));
+  out.urgent = !out.changed.empty() && is_urgent(out.changed.front().kind);
+  return out;
+}
+
+// Before this turn's changes, which have notices of their own.
+void Turning::catch_up() {
+  for (const auto& [name, receiver] : spec_.receivers) {
+    const auto [found, fresh] = book_.receivers.try_emplace(name);
+    ReceiverState& state = found->second;
+    if (fresh) state.behind = true;
+    // While it fails, the summary would be old when it arrives, unless nothing else is tried.
+    if (!state.behind || (state.failures > 0 && waiting_for(book_, name) > 0)) continue;
+    state.behind = false;
+    std::vector<Change> changes;
+    for (const auto& [id, open] : book_.causes)
+      if (open.known && !open.ack && wants(receiver, open.kind, open.what, is_urgent(open.kind)))
+        changes.push_back({open.cause, open.kind, open.what, NoticeState::begun, true});
+    if (changes.empty()) continue;
+    Notice out = summary_of("open", std::move(changes));
+    out.what = "open causes";
+    out.to = {name};
+    out.made = book_.clock;
+    book_.waiting.push_back(std::move(out));
+  }
 }
 
 void Turning::make_daily() {
@@ -296,9 +347,9 @@ void Turning::make_daily() {
 void Turning::queue(Notice notice) {
   notice.made = book_.clock;
   for (const auto& [name, receiver] : spec_.receivers) {
-    const Notice seen = as_wanted(notice, receiver, spec_);
-    if (notice.changed.empty() ? wants(receiver, notice.kind, notice.urgent) : !seen.changed.empty())
-      notice.to.insert(name);
+    const bool gets = notice.changed.empty() ? wants(receiver, notice.kind, notice.what, notice.urgent)
+                                             : !as_wanted(notice, receiver, spec_).changed.empty();
+    if (gets) notice.to.insert(name);
   }
   if (!notice.to.empty()) book_.waiting.push_back(std::move(notice));
 }
@@ -311,12 +362,18 @@ void Turning::tidy() {
     const auto old = [&](DurationMs at) { return at == 0 || book_.clock - at >= kDay; };
     return gone && old(open.changed) && old(open.last_line);
   });
+  for (const auto& [name, state] : book_.receivers)
+    if (!spec_.receivers.count(name)) book_.lost += state.lost;
   std::erase_if(book_.receivers, [&](const auto& one) { return !spec_.receivers.count(one.first); });
   size_t too_many = book_.waiting.size() - std::min(book_.waiting.size(), kMostWaiting);
   for (Notice& notice : book_.waiting) {
-    std::erase_if(notice.to, [&](const std::string& name) { return !spec_.receivers.count(name); });
+    book_.lost += static_cast<int64_t>(
+        std::erase_if(notice.to, [&](const std::string& name) { return !spec_.receivers.count(name); }));
     if (book_.clock - notice.made < kGiveUp && too_many == 0) continue;
-    for (const std::string& name : notice.to) ++book_.receivers[name].lost;
+    for (const std::string& name : notice.to) {
+      ++book_.receivers[name].lost;
+      book_.receivers[name].behind = true;
+    }
     notice.to.clear();
     if (too_many > 0) --too_many;
   }
@@ -326,11 +383,16 @@ void Turning::tidy() {
 }  // namespace
 
 bool turn(Book& book, const std::vector<Cause>& causes, const NotifySpec& spec, const Turn& now) {
-  book.clock += std::max<DurationMs>(0, now.elapsed);
+  const DurationMs elapsed = std::max<DurationMs>(0, now.elapsed);
+  book.clock += elapsed;
   book.time = now.now;
+  // What waited is given up after a day of attempts, not after a day without a controller.
+  for (Notice& notice : book.waiting)
+    if (now.first) notice.made += elapsed;
   const Book before = book;
   Turning turning(book, spec, now);
   turning.read(causes);
+  turning.catch_up();
   turning.look_at_changes();
   turning.make_summary();
   turning.make_daily();
@@ -356,7 +418,7 @@ Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged
 
 Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec) {
   std::erase_if(notice.changed, [&](const Change& change) {
-    return !wants(receiver, change.kind, spec.urgent.count(change.kind) > 0);
+    return !wants(receiver, change.kind, change.what, spec.urgent.count(change.kind) > 0);
   });
   return notice;
 }
@@ -365,16 +427,20 @@ const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTi
   const auto state = book.receivers.find(receiver.name);
   if (state != book.receivers.end() && state->second.next_try > book.clock) return nullptr;
   const bool quiet = receiver.quiet.contains(local.minute);
-  for (const Notice& notice : book.waiting)
-    if (notice.to.count(receiver.name) && (notice.urgent || !quiet)) return &notice;
-  return nullptr;
+  const Notice* other = nullptr;  // the first that is not urgent
+  for (const Notice& notice : book.waiting) {
+    if (!notice.to.count(receiver.name)) continue;
+    if (notice.urgent) return &notice;
+    if (!quiet && !other) other = &notice;
+  }
+  return other;
 }
 
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
-  for (Notice& notice : book.waiting)
-    if (notice.id == id) notice.to.erase(receiver);
-  std::erase_if(book.waiting, [](const Notice& notice) { return notice.to.empty(); });
+  take_from(book, receiver, id);
   ReceiverState& state = book.receivers[receiver];
+  state.refused.clear();
+  state.refusals = 0;
   state.failures = 0;
   state.next_try = 0;
   state.failing_since = 0;
@@ -382,12 +448,22 @@ void delivered(Book& book, const std::string& receiver, const std::string& id, T
   state.error.clear();
 }
 
-void failed(Book& book, const std::string& receiver, const std::string& error) {
+void failed(Book& book, const std::string& receiver, const std::string& id, const Error& error) {
   ReceiverState& state = book.receivers[receiver];
   if (state.failures++ == 0) state.failing_since = book.time;
-  state.error = error;
-  const DurationMs wait = kFirstRetry << std::min<int64_t>(state.failures - 1, 10);
+  state.error = error.message;
+  const bool refuses = error.code == Code::conflict;
+  if (refuses) state.refusals = state.refused == id ? state.refusals + 1 : 1;
+  if (refuses) state.refused = id;
+  // A receiver that refuses a notice works, and may take the next one.
+  const int64_t tries = refuses ? state.refusals : state.failures;
+  const DurationMs wait = kFirstRetry << std::min<int64_t>(tries - 1, 10);
   state.next_try = book.clock + std::min(wait, kLongestRetry);
+  if (!refuses || tries < kMostRefusals) return;
+  // It is not behind after that: a summary may be refused as well.
+  take_from(book, receiver, id);
+  ++state.lost;
+  state.next_try = 0;
 }
 
 Notice test_notice(const std::string& number, TimeMs now) {
@@ -407,19 +483,11 @@ size_t waiting_for(const Book& book, const std::string& receiver) {
                     [&](const Notice& notice) { return notice.to.count(receiver) > 0; }));
 }
 
+std::string receiver_topic(const std::string& receiver) { return "receiver " + receiver; }
+
 bool is_failing(const Book& book, const std::string& receiver) {
   const auto state = book.receivers.find(receiver);
   return state != book.receivers.end() && state->second.failures >= kFailing;
-}
-
-std::string to_text(const Book& book) { return dump_json(record_json(book)); }
-
-Result<Book> book_from_text(const std::string& text) {
-  const auto json = parse_json(text);
-  if (!json.ok()) return fail(Code::corrupt, json.error().message);
-  auto book = read_record<Book>(*json, "notices");
-  if (!book.ok()) return fail(Code::corrupt, book.error().message);
-  return book;
 }
 
 }  // namespace muster::notices

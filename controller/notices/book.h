@@ -6,7 +6,8 @@
 // What lasts less than kSettle is no change. A cause that has another id than before, but the same kind and
 // some of the same nodes, goes on. From the fourth change on (no day without one between them) a cause flaps:
 // one line in 24 h, so at most four notices in any 24 h. An acknowledged cause is quiet until it is over.
-// More than kMostAlone notices in kBusySpan are one summary.
+// More than kMostAlone notices in kBusySpan are one summary. A receiver that is new, or that works again
+// after notices to it were given up, gets one summary of what is open.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,10 @@ constexpr size_t kMostAlone = 10;
 constexpr DurationMs kBusySpan = 10 * kMinute;
 constexpr DurationMs kUrgentSummary = kMinute;  // least time between two, if something urgent is in it
 constexpr DurationMs kGiveUp = kDay;            // from a notice until it is no longer sent
-constexpr size_t kMostWaiting = 2000;           // notices
-constexpr int64_t kFailing = 3;                 // attempts in a row
+constexpr int64_t kMostRefusals = 5;         // of one notice by a receiver, until it is no longer sent to it
+constexpr DurationMs kFewer = 60 * kMinute;  // with fewer nodes than receivers know of, until it counts
+constexpr size_t kMostWaiting = 2000;        // notices
+constexpr int64_t kFailing = 3;              // attempts in a row
 
 struct Acknowledged {
   std::string by, reason;
@@ -52,6 +55,8 @@ struct OpenCause {
   // By the book's clock; 0: never.
   DurationMs turned = 0;   // when `present` changed
   DurationMs grew = 0;     // since when it has twice as many nodes as they know of
+  DurationMs shrank = 0;   // since when it has fewer
+  size_t most_since = 0;   // the most nodes that it had since then
   DurationMs changed = 0;  // the last change
   DurationMs last_line = 0;
   int64_t changes = 0;
@@ -63,9 +68,12 @@ struct OpenCause {
 };
 
 struct ReceiverState {
-  int64_t last_day = 0;     // of the daily line, TimeZone::at()
-  int64_t failures = 0;     // in a row
-  int64_t lost = 0;         // notices that were given up
+  int64_t last_day = 0;      // of the daily line, TimeZone::at()
+  int64_t failures = 0;      // in a row
+  int64_t lost = 0;          // notices that were given up
+  bool behind = false;       // it lacks notices of what is open: it is new, or some were given up
+  std::string refused = {};  // the notice that it refused last, and how often in a row
+  int64_t refusals = 0;
   DurationMs next_try = 0;  // by the book's clock
   TimeMs last_delivery = 0, failing_since = 0;
   std::string error = {};
@@ -82,6 +90,7 @@ struct Book {
   std::vector<DurationMs> alone = {};  // when notices were made, within kBusySpan
   std::vector<Change> gathered = {};   // for the next summary
   DurationMs last_summary = 0;
+  int64_t lost = 0;  // of receivers that are no longer declared
   bool operator==(const Book&) const = default;
 };
 
@@ -90,6 +99,7 @@ struct Turn {
   DurationMs elapsed = 0;   // since the last turn, by a clock that is never set
   LocalTime local = {};     // of the site
   std::string window = {};  // how the last night's rollout went, for the daily line; empty: there was none
+  bool first = false;       // after a start: nothing could be sent since the last one
 };
 
 // Returns true if anything but the clocks changed, which is then to be stored before anything is sent.
@@ -103,10 +113,13 @@ const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTi
 // The notice as this receiver gets it: of a summary only the changes that it wants.
 Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec);
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now);
-void failed(Book& book, const std::string& receiver, const std::string& error);
+// Code::conflict: it refuses this notice, and would again.
+void failed(Book& book, const std::string& receiver, const std::string& id, const Error& error);
 // What is sent on request; `number` makes its id unique.
 Notice test_notice(const std::string& number, TimeMs now);
 
+// Of the problem that a receiver fails: its key, which the cause's text begins with.
+std::string receiver_topic(const std::string& receiver);
 bool is_failing(const Book& book, const std::string& receiver);
 size_t waiting_for(const Book& book, const std::string& receiver);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "base/printable.h"
 #include "base/split.h"
@@ -33,7 +34,8 @@ std::string counts_of(const Notice& notice) {
 }
 
 std::string what_of(const Notice& notice) {
-  if (notice.state == NoticeState::summary) return fmt::format("changes of causes: {}", counts_of(notice));
+  if (notice.state == NoticeState::summary)
+    return fmt::format("{}: {}", notice.what.empty() ? "changes of causes" : notice.what, counts_of(notice));
   if (notice.state == NoticeState::flaps)
     return fmt::format("{}: {} times since {}; {} now", notice.what, notice.changes,
                        to_iso8601(notice.first_change), notice.open ? "it lasts" : "it is over");
@@ -72,6 +74,17 @@ std::string for_slack(const std::string& text) {
       out += "&gt;";
     else
       out += c;
+  return out;
+}
+
+// Teams reads Markdown, in which a node could put a link behind any words.
+std::string for_teams(const std::string& line) {
+  constexpr std::string_view kMarks = "\\[]()*_`~";
+  std::string out;
+  for (const char c : line) {
+    if (kMarks.find(c) != kMarks.npos) out += '\\';
+    out += c;
+  }
   return out;
 }
 
@@ -146,7 +159,7 @@ Json webhook_json(const Notice& notice, const std::string& cluster, WebhookShape
   bool first = true;
   for (const std::string& line : split_lines(text)) {
     if (line.empty()) continue;
-    Json block = {{"type", "TextBlock"}, {"text", line}, {"wrap", true}};
+    Json block = {{"type", "TextBlock"}, {"text", for_teams(line)}, {"wrap", true}};
     if (first) block["weight"] = "bolder";
     first = false;
     lines.push_back(std::move(block));

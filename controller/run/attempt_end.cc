@@ -69,7 +69,7 @@ std::string NodeTurn::reservation(const Json& last) const {
     const Json& logged = w.log.of(action.id).result;
     const Json& result =
         i == s.index || !logged.is_object() || !logged.contains("result") ? last : logged["result"];
-    if (std::string why = w.hooks.reservation(action, result); !why.empty()) return why;
+    if (std::string why = w.hooks.reservation(action, result); !why.empty()) return short_reason(why);
   }
   return "";
 }
@@ -162,7 +162,7 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   // One that refused to leave did nothing: what it was to do explains nothing.
   const bool titled = s.acts() && !refused_to_leave(w.log.of(s.action().id));
-  std::string why = (titled ? s.action().title + ": " : "") + reason;
+  std::string why = (titled ? s.action().title + ": " : "") + short_reason(reason);
   if (!for_good && may_go_back()) return go_back(why);
   // It works, whatever became of the slot that it does not run: quarantined, the next plan would install it
   // from the network while its jobs run.

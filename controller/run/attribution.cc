@@ -25,7 +25,8 @@ std::set<std::string> bad_steps(const Json& result) {
 }  // namespace
 
 // Steps that involve other nodes are judged once it is known whether those nodes were reachable.
-void NodeTurn::fail_attempt(const Error& error, Json result) {
+void NodeTurn::fail_attempt(const Error& given, Json result) {
+  const Error error{given.code, short_reason(given.message)};
   FailedProbe probe = failed_probe(result);
   if (!may_pass(error.code) || probe.others.empty()) return end_failed(error, std::move(result), {});
   withdraw();

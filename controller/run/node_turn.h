@@ -17,6 +17,8 @@ inline constexpr const char* kCommitPhase = "commit";
 inline constexpr const char* kPausePhase = "pause";
 inline constexpr const char* kResumePhase = "resume";
 
+inline constexpr size_t kLongestReason = 2000;
+
 struct NodeTurn {
   NodeTurn(NodeRun state, const Around& around);
 
@@ -155,7 +157,7 @@ struct NodeTurn {
   void stand_down(const std::string& reason);
 
   // attribution.cc: which node is at fault
-  void fail_attempt(const Error& error, Json result);
+  void fail_attempt(const Error& given, Json result);
   FailedProbe failed_probe(const Json& result) const;
   void weigh();
   bool follow_up(const Json& result);
@@ -178,6 +180,9 @@ struct NodeTurn {
 
 // True if an error with this code may go away without a change by an operator, so that a retry makes sense.
 bool may_pass(Code code);
+// Of a text from an agent, which may have any length: it is kept in the node's row and is in lists of causes.
+// At most kLongestReason bytes, with "..." at the end if more was left out.
+std::string short_reason(const std::string& reason);
 // 0 if it does not have the expected type.
 double number_of(const Json& data, const char* key);
 

@@ -200,7 +200,8 @@ void NodeTurn::on_left(const wire::Event& event) {
     Json result = event.data.is_object() ? event.data.value("result", Json()) : Json();
     if (!text_at(result, "precondition").empty())
       return fail_attempt(fail(Code::conflict, text_at(event.data, "message")), std::move(result));
-    return on_powered(fail(may_pass(code) ? Code::failed : code, text_at(event.data, "message")));
+    return on_powered(
+        fail(may_pass(code) ? Code::failed : code, short_reason(text_at(event.data, "message"))));
   }
   a.leaving = false;
   confirm_departure();

@@ -153,6 +153,7 @@ struct HttpClientOptions {
   std::string basic_password = {};
   DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
   bool keep_alive = true;         // false: "Connection: close" on every request (BMCs mishandle keep-alive)
+  bool head_only = false;         // an answer counts once its header was read, whatever becomes of its body
   size_t max_answer = 256 << 20;  // a larger body, also of an error response, is not read in full: `failed`
 };
 

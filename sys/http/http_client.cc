@@ -138,6 +138,7 @@ class BlockingClient : public HttpClient {
       exchange.any_received = true;
       pending.append(buffer.data(), size);
       if (!feed(exchange, pending, request, sink, parser)) break;
+      if (options_.head_only && parser->is_header_done()) break;
     }
     // For a body without a length, the end of the connection is the regular end.
     if (exchange.io == Io::closed && parser->is_header_done() && parser->need_eof()) {
@@ -183,8 +184,9 @@ class BlockingClient : public HttpClient {
     // A stream of unknown length just ends; a truncated one of known length must not be taken for complete.
     bool ended =
         streaming && parser.is_header_done() && !parser.content_length() && exchange.complaint.empty();
+    const bool enough = options_.head_only && parser.is_header_done();
     if (!whole || !options_.keep_alive || !parser.keep_alive()) line_.close();
-    if (!whole && !ended && !exchange.stopped_by_sink) return problem(exchange);
+    if (!whole && !ended && !enough && !exchange.stopped_by_sink) return problem(exchange);
     HttpResponse response;
     const auto& message = parser.get();
     response.status = static_cast<int>(message.result_int());

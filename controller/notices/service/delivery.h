@@ -1,6 +1,7 @@
 // Delivers one notice to one receiver, once: a POST, a mail by sendmail, or a program. Thread: any; blocks
-// for at most 5 s to look up a name and kDelivery after that. An Error says nothing about whether the
-// receiver has the notice: its id does.
+// for at most 5 s to look up a name and kDelivery after that. After an Error the receiver may have the notice
+// all the same, which it then knows by its id. conflict: it refuses this notice, and would again (HTTP 400,
+// 413 and the like).
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ struct DeliveryPaths {
   std::string programs = "/etc/muster/notify.d";
 };
 
-// `receiver`: with its secrets in place of their names, which no message of an Error has.
+// `receiver`: with its secrets in place of their names. No message of an Error has them, but for the host
+// of a secret URL.
 Status deliver(const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,
                const DeliveryPaths& paths);
 

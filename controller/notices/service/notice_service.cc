@@ -73,6 +73,7 @@ void NoticeService::take_turn() {
   notices::Turn turn;
   turn.now = parts_.reactor.now();
   // The first turn goes by the wall clock: it is the only one that both lives of the controller had.
+  turn.first = !last_turn_;
   turn.elapsed = last_turn_ ? at - last_turn_ : book_.time > 0 ? turn.now - book_.time : 0;
   turn.local = site->zone.at(turn.now);
   turn.window = parts_.window(turn.now - notices::kDay);
@@ -150,7 +151,7 @@ void NoticeService::sent(const std::string& receiver, const std::string& id, con
           if (result.ok())
             notices::delivered(book, receiver, id, now);
           else
-            notices::failed(book, receiver, result.error().message);
+            notices::failed(book, receiver, id, result.error());
           return true;
         },
         [this, receiver, id, result](const Status& written) {
@@ -198,6 +199,7 @@ Json NoticeService::shown() {
 NoticeService::Counts NoticeService::counts() const {
   Counts out;
   for (const Notice& notice : book_.waiting) out.waiting += static_cast<int64_t>(notice.to.size());
+  out.lost = book_.lost;
   for (const auto& [name, state] : book_.receivers) out.lost += state.lost;
   if (const auto site = parts_.site(); site.ok())
     for (const auto& [name, receiver] : site->notify.receivers)
@@ -207,10 +209,10 @@ NoticeService::Counts NoticeService::counts() const {
 
 // The text has no error, which may differ with each attempt: another text would be another cause.
 void NoticeService::show_failing() {
-  const std::string front = "receiver ";
+  const std::string front = notices::receiver_topic("");
   std::erase_if(parts_.problems, [&](const auto& one) { return one.first.starts_with(front); });
   for (const auto& [name, fails] : counts().failing)
-    if (fails) parts_.problems[front + name] = "does not take notices: see `muster notify`";
+    if (fails) parts_.problems[notices::receiver_topic(name)] = "does not take notices: see `muster notify`";
 }
 
 void NoticeService::acknowledge(const std::string& cause, notices::Acknowledged ack, Done done) {

@@ -813,6 +813,27 @@ TEST_CASE("a body cut short is an error, one without a length ends with the conn
   REQUIRE(answer("HTTP/1.1 204 No Content\r\n\r\n", false)->status == 204);
 }
 
+TEST_CASE("a client that needs only the status has it, whatever becomes of the body") {
+  const auto answer = [](const std::string& text, bool stalls) {
+    BadServer server(
+        [&](int fd, int) {
+          BadServer::take(fd);
+          BadServer::say(fd, text);
+          if (stalls) BadServer::take(fd);  // until the client closes
+        },
+        1);
+    auto client = std::move(make_http_client({.base = server.base(), .head_only = true})).value();
+    return client->request({.method = "POST", .target = "/"}, kPatience);
+  };
+  CHECK(answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", false)->status == 200);
+  CHECK(answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", true)->status == 200);
+  CHECK(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n", true)->status == 200);
+  CHECK(answer("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 1\r\n\r\n", true)->status ==
+        503);
+  CHECK(answer("HTTP/1.1 100 Continue\r\n\r\n", false).error().code == Code::timeout);
+  CHECK(answer("HTTP/1.1 200 OK\r\nContent-", false).error().code == Code::timeout);
+}
+
 TEST_CASE("a request on a connection that dies under it is repeated for GET only, once") {
   auto behave = [](int fd, int number) {
     BadServer::take(fd);

@@ -54,3 +54,30 @@ TEST_CASE("reasons: what names the fault stays", "[causes]") {
   CHECK(normal("gpu01x") == normal("gpu02x"));
   CHECK(normal("agpu01 failed") != normal("gpu01 failed"));
 }
+
+TEST_CASE("reasons: of one that is long only the start is read", "[causes]") {
+  constexpr size_t kLong = 1 << 20, kLongest = 1000, kMostLookUps = 2000;
+  const auto repeated = [](const std::string& text) {
+    std::string out;
+    while (out.size() < kLong) out += text;
+    return out;
+  };
+  for (const std::string text : {".", "x", "a ", "gpu01, ", "\xc3\xbc"}) {
+    CAPTURE(text);
+    size_t look_ups = 0;
+    const std::string out = normal_reason(repeated(text), [&](const std::string& word) {
+      ++look_ups;
+      return is_gpu(word);
+    });
+    CHECK(!out.empty());
+    CHECK(out.size() <= kLongest);
+    CHECK(look_ups <= kMostLookUps);
+  }
+}
+
+TEST_CASE("reasons: where a long one is cut does not depend on the length of names", "[causes]") {
+  std::string end;
+  for (int i = 0; i < 1000; ++i) end += " the disk is full";
+  const auto is_node = [](const std::string& word) { return word == "n1" || word == "a-node-of-rack-17"; };
+  CHECK(normal_reason("n1:" + end, is_node) == normal_reason("a-node-of-rack-17:" + end, is_node));
+}

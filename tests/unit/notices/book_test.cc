@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/bringup/current_problems.h"
 #include "controller/notices/book.h"
 #include "tests/catch.h"
 
@@ -44,10 +45,10 @@ struct Site {
     return spec.receivers[name];
   }
   LocalTime local() const { return TimeZone().at(now); }
-  bool turn(DurationMs elapsed = kStep) {
+  bool turn(DurationMs elapsed = kStep, bool after_start = false) {
     now += elapsed;
     const int64_t first = book.next_number;
-    const bool changed = notices::turn(book, causes, spec, {now, elapsed, local()});
+    const bool changed = notices::turn(book, causes, spec, {now, elapsed, local(), "", after_start});
     for (const Notice& notice : book.waiting)
       if (std::atoll(notice.id.c_str() + notice.id.rfind('-') + 1) >= first) made.push_back(notice);
     while (!hold) {
@@ -64,6 +65,15 @@ struct Site {
   void with(std::vector<Cause> those) {
     causes = std::move(those);
     run(kMinute);
+  }
+  // What waits for a receiver, in the order in which it is sent.
+  std::vector<Notice> sent_to(const std::string& name) {
+    std::vector<Notice> out;
+    while (const Notice* next = next_for(book, spec.receivers.at(name), local())) {
+      out.push_back(*next);
+      delivered(book, name, out.back().id, now);
+    }
+    return out;
   }
   std::vector<NoticeState> states() const {
     std::vector<NoticeState> out;
@@ -127,6 +137,42 @@ TEST_CASE("notices: twice as many nodes are worse, a few more are not", "[notice
   s.with({cause_of("leaf", nodes(2))});
   s.with({cause_of("leaf", nodes(8))});
   CHECK(s.states() == States{begun, worse});
+}
+
+TEST_CASE("notices: a cause that shrank for an hour is worse when it grows again", "[notices]") {
+  Site s;
+  s.with({cause_of("leaf", nodes(31))});
+  s.causes = {cause_of("leaf", nodes(1))};  // one stays off
+  s.run(2 * kHour);
+  CHECK(s.states() == States{begun});
+  s.with({cause_of("leaf", nodes(31))});
+  CHECK(s.states() == States{begun, worse});
+  CHECK(s.made[1].nodes.size() == 31);
+  // What counts is the most that it had in that hour.
+  s.causes = {cause_of("leaf", nodes(20))};
+  s.run(kHour - kMinute);
+  s.causes = {cause_of("leaf", nodes(1))};
+  s.run(2 * kMinute);
+  s.with({cause_of("leaf", nodes(31))});
+  CHECK(s.states() == States{begun, worse});
+}
+
+TEST_CASE("notices: a cause that goes on began when it first did, one that comes again does not",
+          "[notices]") {
+  Site s;
+  Cause cause = cause_of("a", {"a"});
+  s.with({cause});
+  cause.since = kStart + 3 * 24 * kHour;  // as a controller that was restarted knows it
+  s.with({cause});
+  s.with({});
+  REQUIRE(s.states() == States{begun, over});
+  CHECK(s.made[1].since == kStart);
+  s.with({cause});
+  REQUIRE(s.states() == States{begun, over, begun});
+  CHECK(s.made[2].since == cause.since);
+  cause.since = 0;  // unknown
+  s.with({cause});
+  CHECK(s.book.causes.at("a").since == kStart + 3 * 24 * kHour);
 }
 
 TEST_CASE("notices: a cause that gets another name goes on", "[notices]") {
@@ -236,6 +282,71 @@ TEST_CASE("notices: a receiver gets its kinds, and in a summary no others", "[no
   CHECK(as_wanted(all, s.spec.receivers["night"], s.spec).changed.empty());
 }
 
+TEST_CASE("notices: that a receiver fails is sent to the others", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.receiver("pager");
+  ClusterNow now;
+  now.controller[receiver_topic("ops")] = "does not take notices";
+  const auto found = find_causes(current_problems(now), {});
+  REQUIRE(found.size() == 1);
+  const Cause& fails = found[0];
+  s.with(found);
+  s.with({});
+  REQUIRE(s.states() == States{begun, over});
+  for (const Notice& notice : s.made) CHECK(notice.to == std::set<std::string>{"pager"});
+  Notice all;
+  all.state = summary;
+  all.changed = {{"a", cause_kind_word(fails.kind), fails.what, begun, true}};
+  CHECK(as_wanted(all, s.spec.receivers["ops"], s.spec).changed.empty());
+  CHECK(as_wanted(all, s.spec.receivers["pager"], s.spec).changed.size() == 1);
+}
+
+TEST_CASE("notices: a receiver that is new gets what is open in one, without what is acknowledged",
+          "[notices]") {
+  Site s;
+  s.spec.receivers.clear();
+  s.hold = true;
+  std::vector<Cause> five;
+  for (const char* id : {"aaaa", "bbbb", "cccc", "dddd", "eeee"}) five.push_back(cause_of(id, {id}));
+  s.with(five);
+  CHECK(s.made.empty());
+  REQUIRE(acknowledge(s.book, "cccc", {"anna"}).ok());
+  s.receiver("ops");
+  s.with(five);
+  const auto first = s.sent_to("ops");
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].state == summary);
+  CHECK(first[0].changed.size() == 4);
+  for (const Change& change : first[0].changed) {
+    CHECK(change.cause != "cccc");
+    CHECK(change.state == begun);
+    CHECK(change.open);
+  }
+  s.with(five);
+  CHECK(s.sent_to("ops").empty());
+  // Another name: what waited for the old one is counted.
+  five.push_back(cause_of("ffff", {"ffff"}));
+  s.with(five);
+  CHECK(waiting_for(s.book, "ops") == 1);
+  s.spec.receivers.clear();
+  s.receiver("oncall");
+  s.with(five);
+  CHECK(s.book.lost == 1);
+  const auto second = s.sent_to("oncall");
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].changed.size() == 5);
+}
+
+TEST_CASE("notices: a receiver that is new gets a cause that begins with it once", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  const auto sent = s.sent_to("ops");
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].state == begun);
+}
+
 TEST_CASE("notices: in quiet hours only what is urgent is sent, the rest afterwards", "[notices]") {
   Site s;
   s.hold = true;
@@ -250,6 +361,17 @@ TEST_CASE("notices: in quiet hours only what is urgent is sent, the rest afterwa
   CHECK_FALSE(next_for(s.book, ops, {0, 6 * 60 + 59}));
   CHECK(next_for(s.book, ops, {0, 7 * 60}));
   CHECK_FALSE(next_for(s.book, ops, {0, 22 * 60}));
+}
+
+TEST_CASE("notices: what is urgent is sent first", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  s.with({cause_of("a", {"a"}), cause_of("c", {}, CauseKind::rollout_stopped)});
+  const auto sent = s.sent_to("ops");
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].cause == "c");
+  CHECK(sent[1].cause == "a");
 }
 
 TEST_CASE("notices: one line a day at its time, also when the controller was not there then", "[notices]") {
@@ -302,8 +424,8 @@ TEST_CASE("notices: a receiver that fails is tried less and less often, is a pro
   const Receiver ops = s.spec.receivers.at("ops");
   int tries = 0;
   for (int i = 0; i < 720; ++i) {  // an hour
-    if (next_for(s.book, ops, s.local())) {
-      failed(s.book, "ops", "HTTP 500");
+    if (const Notice* next = next_for(s.book, ops, s.local())) {
+      failed(s.book, "ops", next->id, fail(Code::failed, "HTTP 500"));
       ++tries;
     }
     s.turn();
@@ -336,10 +458,78 @@ TEST_CASE("notices: what is not delivered for a day is given up and counted", "[
   s.spec.receivers.clear();
   s.turn();
   CHECK(s.book.receivers.empty());
+  CHECK(s.book.lost == 1);
+}
+
+TEST_CASE("notices: a receiver to which notices were given up gets what is open when it works again",
+          "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  s.causes.push_back(cause_of("b", {"b"}));
+  const auto try_it = [&s] {
+    if (const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local()))
+      failed(s.book, "ops", next->id, fail(Code::unavailable, "connection refused"));
+  };
+  for (int i = 0; i < 25 * 6; ++i) {  // 25 h
+    try_it();
+    s.turn(10 * kMinute);
+  }
+  CHECK(s.book.receivers.at("ops").lost == 2);
+  s.causes.erase(s.causes.begin());
+  s.run(kMinute);
+  s.turn(10 * kMinute);
+  std::set<std::string> open;
+  for (const Notice& notice : s.sent_to("ops"))
+    for (const Change& change : notice.changed) open.insert(change.cause);
+  CHECK(open.count("b") == 1);
+  s.run(kHour);
+  CHECK(s.sent_to("ops").empty());
+}
+
+TEST_CASE("notices: what waited is not given up because there was no controller", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  s.turn(3 * 24 * kHour, true);
+  CHECK(waiting_for(s.book, "ops") == 1);
+  CHECK(s.book.receivers.at("ops").lost == 0);
+  s.turn(23 * kHour);
+  CHECK(waiting_for(s.book, "ops") == 1);
+  s.turn(kHour);
+  CHECK(s.book.receivers.at("ops").lost == 1);
+}
+
+TEST_CASE("notices: one that a receiver refuses holds up the others for minutes", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"}), cause_of("b", {"b"})});
+  const Receiver ops = s.spec.receivers.at("ops");
+  DurationMs spent = 0;
+  int tries = 0;
+  for (; waiting_for(s.book, "ops") > 1 && spent < kHour; spent += kStep) {
+    if (const Notice* next = next_for(s.book, ops, s.local())) {
+      CHECK(next->cause == "a");
+      failed(s.book, "ops", next->id, fail(Code::conflict, "HTTP 413"));
+      ++tries;
+    }
+    s.turn();
+  }
+  CHECK(tries == kMostRefusals);
+  CHECK(spent <= 5 * kMinute);
+  CHECK(s.book.receivers.at("ops").lost == 1);
+  const auto sent = s.sent_to("ops");
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].cause == "b");
+  // An answer of another kind is no refusal, however often it comes.
+  s.with({cause_of("a", {"a"}), cause_of("b", {"b"}), cause_of("c", {"c"})});
+  for (int i = 0; i < 20; ++i) failed(s.book, "ops", s.book.waiting.at(0).id, fail(Code::failed, "HTTP 404"));
+  CHECK(waiting_for(s.book, "ops") == 1);
 }
 
 TEST_CASE("notices: a turn without a change need not be stored", "[notices]") {
   Site s;
+  s.turn();  // which notes its receivers
   CHECK_FALSE(s.turn());
   s.causes = {cause_of("a", {"a"})};
   CHECK(s.turn());

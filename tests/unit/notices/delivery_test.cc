@@ -32,7 +32,8 @@ class Hook {
                 const std::lock_guard hold(mutex_);
                 last_ = std::move(request);
                 ++count_;
-                responder->respond(HttpResponse::text(status_, "said " + last_.headers["Authorization"]));
+                responder->respond(HttpResponse::text(
+                    status_, "no " + last_.headers["Authorization"] + " at " + last_.target + more_));
               })).value();
   }
   Receiver receiver() const {
@@ -41,9 +42,10 @@ class Hook {
     out.webhook.url = "http://127.0.0.1:" + std::to_string(server_->port()) + "/services/x?y=1";
     return out;
   }
-  void answer(int status) {
+  void answer(int status, const std::string& more = "") {
     const std::lock_guard hold(mutex_);
     status_ = status;
+    more_ = more;
   }
   HttpRequest last() {
     const std::lock_guard hold(mutex_);
@@ -58,6 +60,7 @@ class Hook {
   std::mutex mutex_;
   HttpRequest last_;
   int status_ = 200, count_ = 0;
+  std::string more_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -88,15 +91,37 @@ TEST_CASE("delivery: what is not 2xx is not delivered, and an echoed secret is n
           "[notices]") {
   Hook hook;
   Receiver to = hook.receiver();
-  to.webhook.headers["Authorization"] = "hunter2";
-  for (const int status : {301, 404, 429, 500}) {
+  to.webhook.headers["Authorization"] = "Bearer hunter2";
+  for (const int status : {301, 404, 413, 429, 500}) {
+    CAPTURE(status);
     hook.answer(status);
     const Status sent = deliver(to, some_notice(), "gaggle", {});
     REQUIRE_FALSE(sent.ok());
-    CHECK(sent.error().code == Code::failed);
-    CHECK(sent.error().message.find("hunter2") == std::string::npos);
+    for (const char* secret : {"hunter2", "services"})
+      CHECK(sent.error().message.find(secret) == std::string::npos);
   }
-  CHECK(hook.count() == 4);
+  CHECK(hook.count() == 5);
+}
+
+TEST_CASE("delivery: an answer that refuses the notice is not one that another try may change", "[notices]") {
+  Hook hook;
+  for (const int status : {301, 401, 403, 404, 407, 408, 410, 429, 500, 503}) {
+    CAPTURE(status);
+    hook.answer(status);
+    CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).error().code == Code::failed);
+  }
+  for (const int status : {400, 413, 415, 422}) {
+    CAPTURE(status);
+    hook.answer(status);
+    CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).error().code == Code::conflict);
+  }
+}
+
+TEST_CASE("delivery: 2xx is delivered, however long the answer is", "[notices]") {
+  Hook hook;
+  hook.answer(202, std::string(1 << 20, 'x'));
+  CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).ok());
+  CHECK(hook.count() == 1);
 }
 
 TEST_CASE("delivery: a receiver that is down, and a URL that is none", "[notices]") {

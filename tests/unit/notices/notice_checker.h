@@ -1,5 +1,6 @@
 // What notices promise (docs/notify.md), checked without the book's code: no change of a cause without its
-// notice, no notice without a change, and at most four of a cause in 24 hours.
+// notice, no notice without a change, at most four of a cause in 24 hours, and of what is open one summary to
+// a receiver that lacks notices.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,6 +40,14 @@ class Checker {
       if (!seen.expected.empty() || seen.differs >= 0 || (seen.larger >= 0 && !seen.acked)) return true;
     return false;
   }
+  // Causes that have been open and unchanged for so long, and that each receiver should know as open.
+  std::vector<std::string> open_for(DurationMs span, DurationMs at) const {
+    std::vector<std::string> out;
+    for (const auto& [cause, seen] : seen_)
+      if (seen.up && !seen.acked && seen.in_series <= 3 && at - seen.last_change >= span)
+        out.push_back(cause);
+    return out;
+  }
   const std::string& complaint() const { return complaint_; }
   size_t changes() const { return changes_; }
   size_t lines() const { return lines_; }
@@ -53,6 +62,9 @@ class Checker {
     size_t nodes = 0;         // of which they know
     DurationMs differs = -1;  // since when the truth is another
     DurationMs larger = -1;
+    DurationMs fewer = -1;  // since when it has fewer nodes than they know of
+    size_t most = 0;        // the most that it had since then
+    bool listed = false;    // open before this turn, and not acknowledged
     DurationMs last_change = -kOneDay, last_line = -kOneDay, last_over = 0;
     int in_series = 0;
     DurationMs unsaid = -1;  // of the first change that no line told of
@@ -67,6 +79,8 @@ class Checker {
 
   void look(DurationMs at, Seen& seen, const Fault* fault) {
     if (fault && fault->acked) seen.acked = true;  // until it is over
+    seen.listed = seen.up && !seen.acked;
+    shrink(at, seen, fault);
     if ((fault != nullptr) == seen.up)
       seen.differs = -1;
     else if (seen.differs < 0)
@@ -84,12 +98,25 @@ class Checker {
     }
   }
 
+  // What has fewer nodes for an hour is from then on compared with the most that it had in that hour.
+  static void shrink(DurationMs at, Seen& seen, const Fault* fault) {
+    if (!fault || !seen.up || fault->nodes >= seen.nodes) {
+      seen.fewer = -1;
+      return;
+    }
+    if (seen.fewer < 0) seen.fewer = at, seen.most = 0;
+    seen.most = std::max(seen.most, fault->nodes);
+    if (at - seen.fewer < kHour) return;
+    seen.nodes = seen.most;
+    seen.fewer = -1;
+  }
+
   void change(DurationMs at, Seen& seen, NoticeState state, const Fault* fault) {
     ++changes_;
     if (at - seen.last_change >= kOneDay) seen.in_series = 0;
     ++seen.in_series;
     seen.last_change = at;
-    seen.differs = seen.larger = -1;
+    seen.differs = seen.larger = seen.fewer = -1;
     if (fault) seen.nodes = fault->nodes;
     if (state == NoticeState::over) {
       seen.acked = false;
@@ -104,8 +131,17 @@ class Checker {
   void read(DurationMs at, const Notice& notice) {
     if (!ids_.insert(notice.id).second) complain(notice.id, "two notices have this id");
     if (notice.state == NoticeState::daily) return;
+    if (notice.id.starts_with("open-")) return read_open(notice);
     if (notice.state != NoticeState::summary) return tell(at, notice.cause, notice.state, notice.open);
     for (const Change& change : notice.changed) tell(at, change.cause, change.state, change.open);
+  }
+
+  void read_open(const Notice& notice) {
+    std::set<std::string> named;
+    for (const Change& change : notice.changed) named.insert(change.cause);
+    if (notice.to.size() != 1) complain(notice.id, "what is open, to several receivers");
+    for (const auto& [cause, seen] : seen_)
+      if (seen.listed != (named.count(cause) > 0)) complain(cause, "wrong in the summary of what is open");
   }
 
   void tell(DurationMs at, const std::string& cause, NoticeState state, bool open) {

@@ -189,6 +189,41 @@ TEST_CASE("notices: killed between a notice and its row, at most one is sent twi
   }
 }
 
+TEST_CASE("notices: what waited when the controller ended is sent by the next one, also days later",
+          "[notices]") {
+  Site s;
+  s.start();
+  s.answer = fail(Code::unavailable, "connection refused");
+  s.add_cause("a");
+  s.reactor.advance(3 * kMinute);
+  REQUIRE(s.ids() == 1);
+  s.service.reset();
+  s.reactor.advance(60 * kHour);
+  s.arrived.clear();
+  s.answer = Ok{};
+  s.start();
+  s.reactor.advance(5 * kMinute);
+  REQUIRE(s.arrived.size() == 1);
+  CHECK(s.arrived[0].id.starts_with("a-"));
+  CHECK(s.service->counts().lost == 0);
+}
+
+TEST_CASE("notices: a receiver that refuses one gets the next", "[notices]") {
+  Site s;
+  s.start();
+  s.reactor.advance(kMinute);
+  s.answer = fail(Code::conflict, "HTTP 413");
+  s.add_cause("a");
+  s.reactor.advance(10 * kMinute);
+  CHECK(static_cast<int64_t>(s.arrived.size()) == notices::kMostRefusals);
+  CHECK(s.service->counts().lost == 1);
+  s.answer = Ok{};
+  s.add_cause("b");
+  s.reactor.advance(kMinute);
+  CHECK(s.arrived.back().id.starts_with("b-"));
+  CHECK(s.service->counts().waiting == 0);
+}
+
 TEST_CASE("notices: a restart neither repeats what was sent nor says that it is over", "[notices]") {
   Site s;
   s.start();

@@ -67,6 +67,23 @@ TEST_CASE("notices: Teams gets a card with a block per line", "[notices]") {
     CHECK(block["text"].get<std::string>().find('\n') == std::string::npos);
 }
 
+TEST_CASE("notices: Markdown in a text from a node is none in Teams", "[notices]") {
+  Notice notice = some_notice();
+  const std::string marks = "\\[]()*_`~";
+  notice.what = "[log in](http://example.org) **now** `x` ~y~ \\[z] node_silent";
+  const Json json = webhook_json(notice, "gaggle", WebhookShape::teams);
+  const std::string title = text_at(json["attachments"][0]["content"]["body"][0], "text");
+  std::string plain;
+  for (size_t i = 0; i < title.size(); ++i) {
+    const bool escaped = title[i] == '\\';
+    if (escaped) ++i;
+    REQUIRE(i < title.size());
+    CHECK(escaped == (marks.find(title[i]) != std::string::npos));
+    plain += title[i];
+  }
+  CHECK(plain == headline(notice, "gaggle"));
+}
+
 TEST_CASE("notices: text from a node adds no header to a mail", "[notices]") {
   Notice notice = some_notice();
   notice.what = "it\r\nBcc: all@example.org\n\nbroke \xc3\xbc";

@@ -1,11 +1,13 @@
-// A year of nights with faults drawn by a seed: what lasts, what passes, what flaps, floods, receivers that
-// are down, clocks that are set, controllers that restart. MUSTER_NOTICE_YEARS=1000 for more seeds.
+// A year of nights with faults drawn by a seed: what lasts, what passes, what shrinks and grows, what flaps,
+// floods, receivers that are down, also for days, one that is new, clocks that are set, controllers that
+// restart, also days later. MUSTER_NOTICE_YEARS=1000 for more seeds.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "controller/notices/book.h"
 #include "tests/catch.h"
@@ -20,10 +22,13 @@ namespace {
 
 constexpr TimeMs kStart = 1'767'225'600'000;  // 2026-01-01
 constexpr int kNights = 365;
+// By then a receiver that can be reached has what was made before, also in quiet hours of which the clock was
+// set back.
+constexpr DurationMs kKnownBy = 36 * kHour;
 constexpr int kQuietFrom = 22 * 60, kQuietUntil = 7 * 60, kDaily = 7 * 60 + 30;
 
 struct Event {
-  enum What { begin, grow, end, ack, set_clock, restart, down, up } what = begin;
+  enum What { begin, grow, end, ack, set_clock, restart, down, up, declare } what = begin;
   std::string cause = {};
   CauseKind kind = CauseKind::node_failed;
   size_t nodes = 1;
@@ -41,18 +46,19 @@ class Year {
     quiet.name = "quiet";
     quiet.quiet = {kQuietFrom, kQuietUntil};
     for (int i = 0; i < kNights; ++i) draw(i * 24 * kHour);
+    add(upto(kNights - 10) * 24 * kHour + upto(24 * kHour), {Event::declare});
   }
 
   void play() {
-    const DurationMs end = kNights * 24 * kHour + 2 * 24 * kHour;
+    const DurationMs end = kNights * 24 * kHour + 5 * 24 * kHour;
     auto next = events_.begin();
     while (at_ < end && checker_.complaint().empty()) {
       for (; next != events_.end() && next->first <= at_; ++next) happen(next->second);
-      turn();
+      if (at_ >= starts_) turn();
       const DurationMs step = checker_.waits() || settles_ > at_ ? 15 * kSecond
                               : book_.waiting.empty()            ? 6 * kHour
                                                                  : kHour;
-      DurationMs to = at_ + step;
+      DurationMs to = std::max(at_ + step, starts_);
       if (next != events_.end()) to = std::min(to, next->first);
       to = std::max(to, at_ + kSecond);
       elapsed_ += to - at_;
@@ -70,7 +76,7 @@ class Year {
     for (const auto& [name, state] : book_.receivers) lost += state.lost;
     if (static_cast<int64_t>(missing) > lost) return "a notice was neither delivered nor given up";
     // A clock that is set back makes quiet hours longer.
-    return lost > 0 && !clock_set_ ? "a notice was given up" : "";
+    return lost > 0 && !clock_set_ && !long_down_ ? "a notice was given up" : "";
   }
   const Checker& checker() const { return checker_; }
   int dailies() const { return dailies_; }
@@ -93,10 +99,14 @@ class Year {
     if (upto(299) == 0)
       for (int64_t i = 12 + upto(40); i > 0; --i) add_fault(begin + upto(5 * kSecond), 1);
     if (chance(2)) add(begin, {Event::set_clock, "", {}, 0, (upto(1) ? 1 : -1) * upto(5 * kHour)});
-    if (chance(3)) add(begin + upto(kHour), {Event::restart});
+    if (chance(3)) {
+      const DurationMs off = chance(20) ? upto(60 * kHour) : 0;
+      add(begin + upto(kHour), {Event::restart, "", {}, 0, off});
+    }
     if (chance(2)) {
-      add(begin, {Event::down});
-      add(begin + upto(6 * kHour), {Event::up});
+      const DurationMs down = chance(20) ? 24 * kHour + upto(12 * kHour) : upto(6 * kHour);
+      add(begin, {Event::down, "", {}, 0, down});
+      add(begin + down, {Event::up});
     }
   }
 
@@ -113,7 +123,15 @@ class Year {
         Event grows = event;
         grows.what = Event::grow;
         grows.nodes *= 3;
-        add(at + upto(lasts), grows);
+        const DurationMs after = upto(lasts);
+        add(at + after, grows);
+        if (chance(50)) {  // shrinks to what it was, and grows again
+          const DurationMs shrinks = after + upto(lasts - after), again = shrinks + upto(lasts - shrinks);
+          grows.nodes = event.nodes;
+          add(at + shrinks, grows);
+          grows.nodes *= 4;
+          add(at + again, grows);
+        }
       }
       if (chance(15)) add(at + std::min(lasts - 1, kMinute + upto(kHour)), {Event::ack, event.cause});
       event.what = Event::end;
@@ -144,7 +162,7 @@ class Year {
         faults_.erase(event.cause);
         return;
       case Event::ack:
-        if (!faults_.count(event.cause) || !known(event.cause)) return;
+        if (!faults_.count(event.cause) || !known(event.cause) || at_ < starts_) return;
         REQUIRE(acknowledge(book_, event.cause, {"anna", "known", now()}).ok());
         faults_[event.cause].acked = true;
         return;
@@ -154,10 +172,21 @@ class Year {
         return;
       case Event::restart:
         book_ = book_from_text(to_text(book_)).value();
+        starts_ = std::max(starts_, at_ + event.by);
+        reached_ = std::max(reached_, starts_);
+        restarted_ = true;
         return;
       case Event::down:
+        ++down_;
+        if (event.by > 23 * kHour) long_down_ = true;
+        return;
       case Event::up:
-        down_ = event.what == Event::down;
+        --down_;
+        reached_ = std::max(reached_, at_);
+        return;
+      case Event::declare:
+        spec_.receivers["late"].name = "late";
+        declared_ = at_;
         return;
     }
   }
@@ -172,6 +201,7 @@ class Year {
     std::vector<Cause> causes;
     for (const auto& [id, cause] : causes_) causes.push_back(cause);
     Turn turn{now(), elapsed_, TimeZone().at(now())};
+    turn.first = std::exchange(restarted_, false);
     elapsed_ = 0;
     const int64_t first = book_.next_number;
     notices::turn(book_, causes, spec_, turn);
@@ -179,13 +209,39 @@ class Year {
     for (const Notice& notice : book_.waiting)
       if (number_of(notice) >= first) made.push_back(notice);
     for (const Notice& notice : made) owed_[notice.id] = {notice.to, at_};
-    if (forget_notice && !made.empty()) {
+    if (forget_notice && !made.empty() && !made.back().cause.empty()) {
       made.pop_back();
       forget_notice = false;
     }
     for (const Notice& notice : made) note_daily(notice, turn.local);
     checker_.turn(at_, faults_, made);
     deliver(turn.local);
+    look_at_receivers();
+  }
+
+  // Whatever was given up, each knows what is open.
+  void look_at_receivers() {
+    if (down_ > 0 || at_ - reached_ < kKnownBy || !complaint_.empty()) return;
+    const auto open = checker_.open_for(kKnownBy, at_);
+    for (const auto& [name, receiver] : spec_.receivers) {
+      if (name == "late" && at_ - declared_ < kKnownBy) continue;
+      for (const std::string& cause : open)
+        if (const auto found = known_by_[name].find(cause);
+            found == known_by_[name].end() || !found->second.open)
+          complaint_ = name + " does not know that " + cause + " is open";
+    }
+  }
+
+  // Notices that are urgent overtake others: the one with the larger number counts.
+  void note_known(const std::string& receiver, const std::string& cause, int64_t number, bool open) {
+    Known& known = known_by_[receiver][cause];
+    if (number < known.number) return;
+    known = {number, open};
+  }
+  void note_known(const std::string& receiver, const Notice& notice) {
+    if (!notice.cause.empty()) note_known(receiver, notice.cause, number_of(notice), notice.open);
+    for (const Change& change : notice.changed)
+      note_known(receiver, change.cause, number_of(notice), change.open);
   }
 
   static int64_t number_of(const Notice& notice) {
@@ -207,10 +263,11 @@ class Year {
         if (name == "quiet" && quiet && !next->urgent && complaint_.empty())
           complaint_ = next->id + " in quiet hours";
         const std::string id = next->id;
-        if (down_) {
-          failed(book_, name, "connection refused");
+        if (down_ > 0) {
+          failed(book_, name, id, fail(Code::unavailable, "connection refused"));
           break;
         }
+        note_known(name, as_wanted(*next, receiver, spec_));
         if (owed_[id].to.erase(name) == 0 && complaint_.empty()) complaint_ = id + " was delivered twice";
         delivered(book_, name, id, now());
       }
@@ -229,10 +286,18 @@ class Year {
     DurationMs since = 0;
   };
   std::map<std::string, Owed> owed_;
+  struct Known {
+    int64_t number = 0;
+    bool open = false;
+  };
+  std::map<std::string, std::map<std::string, Known>> known_by_;  // receiver -> cause
   std::string complaint_;
   DurationMs at_ = 0, elapsed_ = 0, wall_ = 0, settles_ = 0;
+  DurationMs starts_ = 0;                  // until then there is no controller
+  DurationMs reached_ = 0, declared_ = 0;  // since when receivers can be reached; when "late" was declared
   uint64_t last_cause_ = 0;
-  bool down_ = false, clock_set_ = false;
+  int down_ = 0;  // reasons why receivers cannot be reached
+  bool clock_set_ = false, long_down_ = false, restarted_ = false;
   int64_t last_daily_ = -1;
   int dailies_ = 0;
 };

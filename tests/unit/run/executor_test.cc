@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "base/json_at.h"
 #include "controller/executor/node_changes.h"
 #include "controller/run/narrow.h"
 #include "tests/unit/run/bench.h"
@@ -30,6 +31,28 @@ TEST_CASE("a result of unknown form is a failure, not the end of the controller"
   b.executor->on_event("n1", e);
   b.reactor.advance(100);
   CHECK(b.row("n1").state != NodeState::accepted);
+}
+
+TEST_CASE("an agent's message of any length is in its node's row with its start and a mark", "[run]") {
+  const size_t size = GENERATE(size_t{100}, size_t{1} << 20);
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b1");
+  REQUIRE_FALSE(b.offered("n1").empty());
+  wire::Event e;
+  e.order = b.offered("n1");
+  e.kind = "finished";
+  e.data = {{"ok", false}, {"code", "invalid"}, {"message", std::string(size, 'x')}};
+  b.executor->on_event("n1", e);
+  b.reactor.advance(100);
+  REQUIRE(b.row("n1").state == NodeState::quarantined);
+  const std::string reason = b.row("n1").reason;
+  CHECK(reason.size() < 2100);
+  CHECK(reason.find(std::string(100, 'x')) != std::string::npos);
+  CHECK(reason.ends_with("...") == (size > 2000));
+  const auto journal = b.store.journal(1).value();
+  for (const auto& row : journal) CHECK(text_at(row.data, "message").size() < 2100);
 }
 
 TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[run]") {
