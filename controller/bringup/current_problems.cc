@@ -111,6 +111,7 @@ Problem problem_of_controller(const std::string& topic, const std::string& text)
     out.kind = CauseKind::image_build;
     out.image = topic.substr(kImageTopic.size());
   }
+  if (out.image.empty()) out.part = topic;
   return out;
 }
 

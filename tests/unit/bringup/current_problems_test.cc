@@ -2,6 +2,7 @@
 #include "controller/bringup/current_problems.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tests/catch.h"
 
@@ -185,6 +186,17 @@ TEST_CASE("problems: those of the controller have the kind of their topic", "[br
   CHECK(count(found, CauseKind::receiver) == 1);
   for (const Problem& problem : found)
     if (problem.kind == CauseKind::image_build) CHECK(problem.image == "node");
+}
+
+TEST_CASE("problems: those of the controller stay the same causes in other words", "[bringup]") {
+  ClusterNow now;
+  std::set<std::string> ids;
+  for (const char* text : {"no interface", "dnsmasq exited with 2", "cannot bind"}) {
+    for (const char* topic : {"dhcp", "store", "image node", "image login", "receiver ops", "receiver mail"})
+      now.controller[topic] = text;
+    for (const Cause& cause : find_causes(current_problems(now), {})) ids.insert(cause.id);
+  }
+  CHECK(ids.size() == 6);
 }
 
 TEST_CASE("problems: only nodes in service are compared", "[bringup]") {
