@@ -51,18 +51,31 @@ std::set<std::string> add_held_images(const rollout::Record& record, std::vector
   return canaries;
 }
 
+// Until the next window has a result, what the last one came to counts, also while batches begin.
+bool was_stopped(const rollout::Record& record) {
+  const bool last = record.last_window && record.last_window->outcome == rollout::WindowOutcome::stopped;
+  return last || record.row->stage == rollout::Stage::stopped;
+}
+
+// True if canaries that failed are the reason: the images that they hold are problems of their own.
+bool is_about_canaries(const rollout::Record& record) {
+  constexpr auto kCanaries = rollout::StopReason::canary_failed;
+  if (record.row->stop == kCanaries) return true;
+  return record.last_window && record.last_window->why == rollout::to_string(kCanaries);
+}
+
 void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<Problem>& out) {
   const std::string text = rollout::rollout_problem(record);
   if (text.empty() || !record.row) return;
   Problem problem{.kind = CauseKind::rollout_stopped, .reason = "rollout: " + text};
-  const rollout::Row& row = *record.row;
-  if (row.stage == rollout::Stage::stopped) {
-    if (has_canaries && row.stop == rollout::StopReason::canary_failed) return;
-  } else if (!row.paused) {
-    // Nodes that failed are problems of their own.
-    if (record.last_window && record.last_window->failed > 0) return;
-    problem.kind = CauseKind::window_bad;
-    if (record.last_window) problem.since = record.last_window->ended;
+  if (rollout::state_of(record) != "paused") {
+    if (has_canaries && is_about_canaries(record)) return;
+    if (!was_stopped(record)) {
+      // Nodes that failed are problems of their own.
+      if (record.last_window && record.last_window->failed > 0) return;
+      problem.kind = CauseKind::window_bad;
+      if (record.last_window) problem.since = record.last_window->ended;
+    }
   }
   out.push_back(std::move(problem));
 }
@@ -135,10 +148,10 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
   }
   for (const NodeNow& node : now.nodes) {
     // A manual task is one for nodes that were never installed, too.
-    if ((!counts(node) && node.by_hand.empty()) || canaries.count(node.name)) continue;
+    if (!counts(node) && node.by_hand.empty()) continue;
+    const bool is_canary = canaries.count(node.name) || unjudged.count(node.name);
     if (auto problem = problem_of(node)) {
-      if (problem->kind != CauseKind::node_failed || !unjudged.count(node.name))
-        out.push_back(std::move(*problem));
+      if (problem->kind != CauseKind::node_failed || !is_canary) out.push_back(std::move(*problem));
     } else if (const auto back = returned.find(node.name);
                back != returned.end() && runs_image_before(*now.rollout, node)) {
       out.push_back({.kind = CauseKind::node_failed,

@@ -167,7 +167,8 @@ std::string rollout_problem(const Record& record) {
   constexpr const char* kSee = ": `muster rollout status`";
   if (state == "approved") return "";
   if (state == "paused") return fmt::format("paused ({}){}", record.why_paused, kSee);
-  if (!record.last_window) return "";
+  // With an approval, what came of windows before it is over.
+  if (!record.last_window || record.last_window->ended < record.approval.time) return "";
   const WindowResult& result = *record.last_window;
   const int64_t idle = idle_windows(result);
   const std::string times = idle > 1 ? fmt::format(", {} nights in a row", idle) : "";
@@ -177,7 +178,10 @@ std::string rollout_problem(const Record& record) {
   if (result.failed > 0) return fmt::format("nodes failed in its last window ({}){}", result.failed, kSee);
   if (!result.unbuilt.empty())
     return fmt::format("image '{}' was not built in its last window{}", result.unbuilt.begin()->first, kSee);
-  return result.why == "prefetch" ? fmt::format("a slot could not be written ahead{}", kSee) : "";
+  if (result.why == "prefetch") return fmt::format("a slot could not be written ahead{}", kSee);
+  if (result.outcome == WindowOutcome::partial)
+    return fmt::format("nodes are left without their image ({}){}", result.why, kSee);
+  return "";
 }
 
 }  // namespace muster::rollout

@@ -114,6 +114,20 @@ TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[brin
   CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
 }
 
+TEST_CASE("problems: of a canary that failed, silence and a manual task are problems of their own", "[bringup]") {
+  const rollout::Record record = with_canary_failed();
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu01")};
+  CHECK(current_problems(now).size() == 1);
+  now.nodes[0].silent_since = 5;
+  CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
+  now.nodes[0].by_hand = "power it on";
+  CHECK(count(current_problems(now), CauseKind::node_waits) == 1);
+  now.nodes[0].failed = "no link";
+  CHECK(current_problems(now).size() == 1);
+}
+
 TEST_CASE("problems: a canary that fails is none of its own before its batch has ended", "[bringup]") {
   rollout::Record record;
   record.id = 3;
@@ -154,6 +168,44 @@ TEST_CASE("problems: a rollout that stands still, and a night without result", "
     REQUIRE(current_problems(now).size() == 1);
     CHECK(current_problems(now).front().kind == CauseKind::window_bad);
     CHECK(current_problems(now).front().since == 77);
+  }
+  SECTION("stopped, and the next window is open: it is the same until that has a result") {
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::stopped;
+    record.last_window->why = "no-canary";
+    record.row->stage = rollout::Stage::stopped;
+    record.row->stop = rollout::StopReason::no_canary;
+    const auto before = current_problems(now);
+    record.row = rollout::started_again(*record.row, "target").value();
+    record.row->stage = rollout::Stage::canary;
+    const auto after = current_problems(now);
+    REQUIRE((before.size() == 1 && after.size() == 1));
+    CHECK(before.front().kind == CauseKind::rollout_stopped);
+    CHECK(after.front().kind == CauseKind::rollout_stopped);
+    CHECK(find_causes(before, {}).front().id == find_causes(after, {}).front().id);
+  }
+  SECTION("stopped by its canaries: also in the next window their images are the problem") {
+    record = with_canary_failed();
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::stopped;
+    record.last_window->why = "canary-failed";
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(current_problems(now).front().image == "node");
+  }
+  SECTION("the rollout is done, and nodes are left") {
+    record.row->stage = rollout::Stage::done;
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::partial;
+    record.last_window->why = "unavailable";
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(current_problems(now).front().kind == CauseKind::window_bad);
+  }
+  SECTION("what came of the last window before an approval does not count behind it") {
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::nothing;
+    record.last_window->ended = 77;
+    record.approval.time = 78;
+    CHECK(current_problems(now).empty());
   }
   SECTION("nodes failed, which are problems of their own") {
     record.last_window = rollout::WindowResult{};
