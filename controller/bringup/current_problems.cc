@@ -80,15 +80,6 @@ void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<P
   out.push_back(std::move(problem));
 }
 
-// Nodes that a rollout failed on and that work again in their old system, as long as they run it.
-std::map<std::string, std::string> returned_by(const rollout::Record& record) {
-  std::map<std::string, std::string> out;
-  if (!record.row) return out;
-  for (const auto& [node, failure] : record.row->failed)
-    if (failure.returned && !failure.canary) out[node] = failure.reason;
-  return out;
-}
-
 // Canaries whose batch has not ended. One that fails is judged with it, and is then part of the problem that
 // its image is held; until then it would be another one.
 std::set<std::string> canaries_under_way(const rollout::Record& record) {
@@ -96,11 +87,6 @@ std::set<std::string> canaries_under_way(const rollout::Record& record) {
   if (record.row && record.row->batch && record.row->batch->canary)
     for (const auto& [node, image] : record.row->batch->images) out.insert(node);
   return out;
-}
-
-bool runs_image_before(const rollout::Record& record, const NodeNow& node) {
-  const auto before = record.before.find(node.name);
-  return before != record.before.end() && before->second == node.image_digest;
 }
 
 void add_storage(const Json& storage, const std::set<std::string>& healthy, std::vector<Problem>& out) {
@@ -139,11 +125,11 @@ bool counts(const NodeNow& node) {
 std::vector<Problem> current_problems(const ClusterNow& now) {
   std::vector<Problem> out;
   std::set<std::string> canaries, unjudged, healthy;
-  std::map<std::string, std::string> returned;
+  std::map<std::string, rollout::Returned> returned;
   if (now.rollout) {
     canaries = add_held_images(*now.rollout, out);
     unjudged = canaries_under_way(*now.rollout);
-    returned = returned_by(*now.rollout);
+    returned = rollout::returned_nodes(*now.rollout);
     add_rollout(*now.rollout, !canaries.empty(), out);
   }
   for (const NodeNow& node : now.nodes) {
@@ -153,10 +139,11 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
     if (auto problem = problem_of(node)) {
       if (problem->kind != CauseKind::node_failed || !is_canary) out.push_back(std::move(*problem));
     } else if (const auto back = returned.find(node.name);
-               back != returned.end() && runs_image_before(*now.rollout, node)) {
+               back != returned.end() && back->second.before == node.image_digest &&
+               !canaries.count(node.name)) {
       out.push_back({.kind = CauseKind::node_failed,
                      .node = node.name,
-                     .reason = "back in its previous system: " + back->second,
+                     .reason = "back in its previous system: " + back->second.reason,
                      .next = "muster rollout status"});
     } else {
       healthy.insert(node.name);

@@ -114,6 +114,30 @@ TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[brin
   CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
 }
 
+TEST_CASE("problems: a node that went back stays one while images are built again, until it runs another one",
+          "[bringup]") {
+  rollout::Record record = with_canary_failed();
+  record.row->held.clear();
+  record.row->failed.erase("gpu01");
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu02")};
+  REQUIRE(count(current_problems(now), CauseKind::node_failed) == 1);
+  const std::string id = find_causes(current_problems(now), {}).front().id;
+  for (int night = 0; night < 2; ++night) {
+    record = rollout::with_builds(record, record, {"node"}).value();
+    REQUIRE(current_problems(now).size() == 1);  // the images are being built
+    CHECK(find_causes(current_problems(now), {}).front().id == id);
+    record = rollout::after_builds(record, {}, night == 0 ? "target" : "another target");
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(find_causes(current_problems(now), {}).front().id == id);
+  }
+  CHECK(record.row->failed.empty());
+  CHECK(current_problems(now).size() == 1);
+  now.nodes[0].image_digest = "sha256:newer";
+  CHECK(current_problems(now).empty());
+}
+
 TEST_CASE("problems: of a canary that failed, silence and a manual task are problems of their own", "[bringup]") {
   const rollout::Record record = with_canary_failed();
   ClusterNow now;
