@@ -96,9 +96,11 @@ std::set<std::string> words_of_runs(const Json& runs) {
 
 std::set<std::string> words_of_rollout(const Json& rollout) {
   const std::string state = text_at(rollout, "state");
+  const Json last = rollout.value("last_window", Json());
   // With the approval of other images, what came of the last ones is over.
-  if (state == "approved") return {};
-  return {state, text_at(rollout.value("last_window", Json()), "outcome")};
+  const int64_t approved = integer_at(rollout.value("approval", Json()), "time");
+  if (state == "approved" && integer_at(last, "ended") <= approved) return {};
+  return {state, text_at(last, "outcome")};
 }
 
 int exit_for_words(Shown what, const std::set<std::string>& words, const std::set<std::string>& fails_on) {

@@ -54,19 +54,19 @@ std::set<std::string> add_held_images(const rollout::Record& record, std::vector
 // Until the next window has a result, what the last one came to counts, also while batches begin.
 bool was_stopped(const rollout::Record& record) {
   const bool last = record.last_window && record.last_window->outcome == rollout::WindowOutcome::stopped;
-  return last || record.row->stage == rollout::Stage::stopped;
+  return last || rollout::state_of(record) == "stopped";
 }
 
 // True if canaries that failed are the reason: the images that they hold are problems of their own.
 bool is_about_canaries(const rollout::Record& record) {
   constexpr auto kCanaries = rollout::StopReason::canary_failed;
-  if (record.row->stop == kCanaries) return true;
+  if (record.row && record.row->stop == kCanaries) return true;
   return record.last_window && record.last_window->why == rollout::to_string(kCanaries);
 }
 
 void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<Problem>& out) {
   const std::string text = rollout::rollout_problem(record);
-  if (text.empty() || !record.row) return;
+  if (text.empty()) return;
   Problem problem{.kind = CauseKind::rollout_stopped, .reason = "rollout: " + text};
   if (rollout::state_of(record) != "paused") {
     if (has_canaries && is_about_canaries(record)) return;
