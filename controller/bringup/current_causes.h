@@ -13,6 +13,7 @@
 #include "controller/bringup/current_problems.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/causes/cause.h"
+#include "sys/fresh.h"
 
 namespace muster {
 
@@ -24,8 +25,14 @@ class CurrentCauses {
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
 
-  // Valid until the next call.
+  // Valid until the next call. For a second all callers get what the first of them found, unless changed().
   const std::vector<Cause>& look();
+  // To be called when an operator changes something: the next look() is a new one.
+  void changed() { found_.expire(); }
+  // Reads some more inventories, which takes up to 20 ms; true: others were never read. look() does so, too, and
+  // until all were read it knows of no model and no firmware: among some nodes, what is common to all of the
+  // cluster seems to explain their problems.
+  bool read_inventories();
 
  private:
   struct Machine {  // what a node's inventory says, which is read only when there is a newer one
@@ -34,12 +41,11 @@ class CurrentCauses {
   };
   ClusterNow cluster_now() const;
   std::map<NodeName, NodePlace> places_of(const ClusterNow& now);
-  const Machine& known_machine(const NodeRow& row, int& unread);
 
   const NodesView::Parts parts_;
   const std::function<const rollout::Record*()> rollout_;
   std::map<NodeName, Machine> machines_;
-  std::vector<Cause> found_;
+  Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };
 
 }  // namespace muster

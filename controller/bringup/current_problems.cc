@@ -21,6 +21,7 @@ std::optional<Problem> problem_of(const NodeNow& node) {
   out.reason = node.reason;
   if (node.state == NodeState::quarantined || !node.failed.empty()) {
     out.kind = CauseKind::node_failed;
+    out.since = node.held_since;
     if (!node.failed.empty()) out.reason = node.failed;
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;

@@ -83,6 +83,14 @@ TEST_CASE("problems: each state of a node that needs a person is one", "[bringup
   CHECK(problems.front().node == "gpu01");
 }
 
+TEST_CASE("problems: a quarantined node is one since it was quarantined", "[bringup]") {
+  NodeNow node = well("gpu01");
+  node.state = NodeState::quarantined;
+  node.held_by = HeldBy::run;
+  node.held_since = 7;
+  CHECK(problems_of(node).front().since == 7);
+}
+
 TEST_CASE("problems: what operators do is none", "[bringup]") {
   NodeNow node = well("gpu01");
   node.silent_since = 5;
