@@ -1,5 +1,5 @@
-// Fresh: a value that takes long to make, and is made again when it is needed and older than a limit. The age is
-// measured by a clock that is not set. Thread: the reactor's.
+// Fresh: a value that takes long to make, and is made again when it is needed and older than a limit. Its age
+// is measured by a clock that is not set. Thread: the reactor's.
 #pragma once
 
 #include <utility>

@@ -29,9 +29,9 @@ class CurrentCauses {
   const std::vector<Cause>& look();
   // To be called when an operator changes something: the next look() is a new one.
   void changed() { found_.expire(); }
-  // Reads some more inventories, which takes up to 20 ms; true: others were never read. look() does so, too, and
-  // until all were read it knows of no model and no firmware: among some nodes, what is common to all of the
-  // cluster seems to explain their problems.
+  // Reads some more inventories, which takes up to 20 ms; true: others were never read. look() does so, too,
+  // and knows no model and no firmware before all were read: among few nodes, what the whole cluster has in
+  // common seems to explain their problems.
   bool read_inventories();
 
  private:

@@ -131,6 +131,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
     canaries = add_held_images(*now.rollout, out);
     unjudged = canaries_under_way(*now.rollout);
     returned = rollout::returned_nodes(*now.rollout);
+    for (const std::string& canary : canaries) returned.erase(canary);
     add_rollout(*now.rollout, !canaries.empty(), out);
   }
   for (const NodeNow& node : now.nodes) {
@@ -140,8 +141,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
     if (auto problem = problem_of(node)) {
       if (problem->kind != CauseKind::node_failed || !is_canary) out.push_back(std::move(*problem));
     } else if (const auto back = returned.find(node.name);
-               back != returned.end() && back->second.before == node.image_digest &&
-               !canaries.count(node.name)) {
+               back != returned.end() && back->second.before == node.image_digest) {
       out.push_back({.kind = CauseKind::node_failed,
                      .node = node.name,
                      .reason = "back in its previous system: " + back->second.reason,

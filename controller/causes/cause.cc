@@ -265,7 +265,7 @@ void OfKind::take_steps() {
   }
 }
 
-// What is left. Of nodes: problems with one reason are one cause, and silent nodes, which give none, one each.
+// What is left. Nodes with one reason are one cause, and silent ones, which give none, one each.
 void OfKind::take_reasons() {
   std::map<Identity, Problems> groups;
   for (const Problem* problem : left_) groups[identity_of(*problem)].push_back(problem);
@@ -281,8 +281,8 @@ void OfKind::take_reasons() {
   }
 }
 
-// What is not about nodes is identified by its image or the part of the controller: the wording changes while it
-// lasts, "2 nights in a row".
+// What is not about nodes is identified by its image or the part of the controller: the wording changes while
+// it lasts, "2 nights in a row".
 OfKind::Identity OfKind::identity_of(const Problem& problem) const {
   if (!is_of_nodes(kind_)) return {"about", problem.part, problem.image};
   const std::string reason = reason_of(problem);

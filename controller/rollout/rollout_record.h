@@ -119,8 +119,8 @@ Result<Record> judged(Record record, RunEnd end, TimeMs now);  // sets RunEnd::n
 
 // Fills in the part of the view that the record has: `night`, and the nodes' past and skips.
 void recall(View& view, const Record& record, TimeMs now);
-// Nodes that this or an earlier rollout under the approval failed on, canaries not counted. It applies to a node
-// as long as that runs the image `before`.
+// Nodes that this or an earlier rollout under the approval failed on, canaries not counted. Each applies as
+// long as the node runs the image `before`.
 std::map<std::string, Returned> returned_nodes(const Record& record);
 // By name: Row::held.
 std::map<std::string, HeldImage> held_images(const Record& record);

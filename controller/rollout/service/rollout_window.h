@@ -31,9 +31,9 @@ bool is_joined(const rollout::Record& record, const rollout::Record& next, const
 // reason and what to do. conflict: a run of different images is active; it ends, and a retry is safe.
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
                                const rollout::Clocks& now, WindowStart how = {});
-// Returns the record with a night that the timer cannot begin because the approval is void: noted as a result,
-// since operators would otherwise find it in the log only. nullopt: that is not the reason, or another night is
-// under way, whose own result counts.
+// Returns the record with a night that the timer cannot begin because the approval is void. It is noted as a
+// result, since operators would otherwise find it in the log only. nullopt: that is not the reason, or another
+// night is under way, whose own result counts.
 std::optional<rollout::Record> not_opened(const rollout::Record& record, const SeenCluster& seen,
                                           const rollout::Clocks& now, WindowStart how);
 

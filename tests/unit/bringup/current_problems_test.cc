@@ -122,7 +122,7 @@ TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[brin
   CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
 }
 
-TEST_CASE("problems: a node that went back stays one while images are built again, until it runs another one",
+TEST_CASE("problems: a node that went back is one over new builds, until it runs another image",
           "[bringup]") {
   rollout::Record record = with_canary_failed();
   record.row->held.clear();
@@ -146,7 +146,8 @@ TEST_CASE("problems: a node that went back stays one while images are built agai
   CHECK(current_problems(now).empty());
 }
 
-TEST_CASE("problems: of a canary that failed, silence and a manual task are problems of their own", "[bringup]") {
+TEST_CASE("problems: of a canary that failed, silence and a manual task are problems of their own",
+          "[bringup]") {
   const rollout::Record record = with_canary_failed();
   ClusterNow now;
   now.rollout = &record;

@@ -118,7 +118,7 @@ TEST_CASE("rollout record: a canary that failed under an earlier version holds i
   CHECK(held_images(again).count("gpu") == 1);
 }
 
-TEST_CASE("rollout record: a node that went back is remembered over builds, until one succeeds or an approval",
+TEST_CASE("rollout record: a node that went back is remembered until it succeeds, or an approval",
           "[rollout]") {
   View view = cluster(4, 1);
   Record record = started(approved({}, approval_of("new")), "new");
