@@ -157,7 +157,7 @@ TEST_CASE("problems: of a canary that failed, silence and a manual task are prob
   CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
   now.nodes[0].by_hand = "power it on";
   CHECK(count(current_problems(now), CauseKind::node_waits) == 1);
-  now.nodes[0].failed = "no link";
+  now.nodes[0].state = NodeState::quarantined;
   CHECK(current_problems(now).size() == 1);
 }
 
