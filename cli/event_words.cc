@@ -102,10 +102,15 @@ std::string spec(const Json& data) {
 }
 
 std::string image(const Json& data) {
+  const std::string name = text_at(data, "name");
   const std::string from = text_at(data, "imported"), to = text_at(data, "exported");
-  return fmt::format("{}{}{}{} (digest {})", text_at(data, "name"),
-                     from.empty() && to.empty() ? " built" : "", behind("imported from ", from),
-                     behind(" exported to ", to), short_digest(text_at(data, "digest")));
+  if (const std::string error = text_at(data, "error"); !error.empty()) {
+    const char* did = !from.empty() ? "imported" : to.empty() ? "built" : "exported";
+    return fmt::format("{} was not {}: {}", from.empty() ? name : from, did, error);
+  }
+  return fmt::format("{}{}{}{} (digest {})", name, from.empty() && to.empty() ? " built" : "",
+                     behind("imported from ", from), behind(" exported to ", to),
+                     short_digest(text_at(data, "digest")));
 }
 
 std::string secret(const Json& data) {

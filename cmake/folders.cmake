@@ -77,7 +77,7 @@ muster_folder(controller/bringup LINK base controller/causes controller/current 
   controller/link controller/nodes controller/options controller/plan controller/ports controller/report controller/rollout controller/run
   controller/spec controller/spec/reader controller/trust host sys)
 muster_folder(controller/metrics/service LINK base controller/bringup controller/current controller/executor controller/image/service
-  controller/metrics controller/options controller/ports controller/rollout controller/trust sys sys/http)
+  controller/metrics controller/options controller/ports controller/rollout sys sys/http)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
   controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
   controller/trust sys)

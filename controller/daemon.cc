@@ -120,7 +120,7 @@ struct Core {
   std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
-  CurrentCauses causes{{options.lab, reactor, *store, spec, executor, storage, problems},
+  CurrentCauses causes{{{options.lab, reactor, *store, spec, executor, storage, problems}, images, authority},
                        [this] { return rollout ? rollout->record() : nullptr; }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
@@ -165,7 +165,7 @@ Status Core::finish() {
                                              });
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
       reactor, NodesView({options.lab, reactor, *store, spec, executor, storage, problems}), *store, executor,
-      controller_certificates(authority), [this] { return rollout->record(); },
+      authority.certificate_ends(), [this] { return rollout->record(); },
       [this] { return image_metrics(images, spec); },
       [this] {
         const auto counts = notices->service().counts();

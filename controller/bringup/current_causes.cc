@@ -4,6 +4,7 @@
 
 #include "base/facts.h"
 #include "base/json_at.h"
+#include "controller/rollout/window_result.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -12,10 +13,11 @@ namespace {
 constexpr int kReadAtOnce = 20;  // inventories, each of which takes up to a millisecond
 
 void add_run(NodeNow& node, const Json& progress) {
+  node.in_run = node_run_state_from_string(text_at(progress, "state"));
+  node.returning = is_true_at(progress, "returning");
+  node.run_reason = text_at(progress, "reason");
   node.at_work = !text_at(progress, "phase").empty();
   const Json wait = progress.value("wait", Json::object());
-  if (is_true_at(progress, "returning") || text_at(progress, "state") == "returned")
-    node.failed = "back in its previous system: " + text_at(progress, "reason");
   if (!is_true_at(progress, "by_hand")) return;
   node.by_hand = text_at(wait, "reason");
   node.by_hand_since = integer_at(wait, "since");
@@ -29,10 +31,15 @@ ClusterNow CurrentCauses::cluster_now() const {
   ClusterNow out;
   out.rollout = rollout_();
   out.controller = view.problems();
+  out.time = parts_.reactor.now();
+  out.certificates = certificates_;
   const auto spec = parts_.spec.get();
   if (!spec.ok()) return out;
   out.storage = parts_.storage.status(
       (*spec)->spec, [&](const std::string& node) { return executor.silent_since(NodeName(node)) > 0; });
+  if (out.rollout)
+    for (const auto& [image, unbuilt] : rollout::unbuilt_images(*out.rollout))
+      if ((*spec)->spec.images.count(image)) out.built_at[image] = images_.built_at(image);
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const Json& one : list_at(progress, "nodes")) of_node[text_at(one, "node")] = &one;

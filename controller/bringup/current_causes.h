@@ -1,7 +1,8 @@
 // CurrentCauses: the causes of what is wrong now, for status, `why`, metrics and notices. Remembers what it
 // found last, so that a cause lasts until the last of its nodes is well (controller/causes/cause.h). After a
-// restart the ids are the same. Reads only rows, the active run and agents' reports in memory: no SSH, no
-// power call. Thread: the reactor's, which it may block for 100 ms at 1,000 nodes.
+// restart the ids are the same. Reads only rows, the active run, agents' reports in memory, and the times at
+// which images that a window did not build were built: no SSH, no power call. Thread: the reactor's, which it
+// may block for 100 ms at 1,000 nodes.
 #pragma once
 
 #include <functional>
@@ -13,15 +14,25 @@
 #include "controller/bringup/current_problems.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/causes/cause.h"
+#include "controller/image/service/image_service.h"
+#include "controller/trust/authority.h"
 #include "sys/fresh.h"
 
 namespace muster {
 
 class CurrentCauses {
  public:
+  struct Parts {
+    NodesView::Parts nodes;
+    const ImageService& images;
+    const Authority& authority;
+  };
   // `rollout` returns the newest rollout, or null. All that is referred to must outlive this object.
-  CurrentCauses(const NodesView::Parts& parts, std::function<const rollout::Record*()> rollout)
-      : parts_(parts), rollout_(std::move(rollout)) {}
+  CurrentCauses(const Parts& parts, std::function<const rollout::Record*()> rollout)
+      : parts_(parts.nodes),
+        images_(parts.images),
+        certificates_(parts.authority.certificate_ends()),
+        rollout_(std::move(rollout)) {}
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
 
@@ -43,6 +54,8 @@ class CurrentCauses {
   std::map<NodeName, NodePlace> places_of(const ClusterNow& now);
 
   const NodesView::Parts parts_;
+  const ImageService& images_;
+  const std::map<std::string, TimeMs> certificates_;
   const std::function<const rollout::Record*()> rollout_;
   std::map<NodeName, Machine> machines_;
   Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};

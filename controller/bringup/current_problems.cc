@@ -8,21 +8,26 @@
 #include <utility>
 
 #include "base/json_at.h"
+#include "controller/rollout/next.h"
 #include "controller/rollout/window_result.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kImageTopic = "image ", kReceiverTopic = "receiver ";
+constexpr std::string_view kReceiverTopic = "receiver ";
+constexpr DurationMs kBeforeEnd = 14 * 24 * 60 * kMinute;  // of a certificate
+
+std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 
 std::optional<Problem> problem_of(const NodeNow& node) {
   Problem out;
   out.node = node.name;
   out.reason = node.reason;
-  if (node.state == NodeState::quarantined || !node.failed.empty()) {
+  const bool back = node.returning || node.in_run == NodeRunState::returned;
+  if (node.state == NodeState::quarantined || back) {
     out.kind = CauseKind::node_failed;
     out.since = node.held_since;
-    if (!node.failed.empty()) out.reason = node.failed;
+    if (back) out.reason = back_because(node.run_reason);
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;
     out.reason = node.by_hand;
@@ -71,14 +76,27 @@ void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<P
   Problem problem{.kind = CauseKind::rollout_stopped, .reason = "rollout: " + text};
   if (rollout::state_of(record) != "paused") {
     if (has_canaries && is_about_canaries(record)) return;
-    if (!was_stopped(record)) {
-      // Nodes that failed are problems of their own.
-      if (record.last_window && record.last_window->failed > 0) return;
+    if (!was_stopped(record) && record.last_window) {
+      // Nodes that failed and images that were not built are problems of their own.
+      const rollout::WindowResult& last = *record.last_window;
+      if (last.failed > 0 || last.why == to_string(rollout::WaitFor::images)) return;
       problem.kind = CauseKind::window_bad;
-      if (record.last_window) problem.since = record.last_window->ended;
+      problem.since = last.ended;
     }
   }
   out.push_back(std::move(problem));
+}
+
+// Until they are built, by a later window or by hand.
+void add_unbuilt(const ClusterNow& now, std::vector<Problem>& out) {
+  for (const auto& [image, unbuilt] : rollout::unbuilt_images(*now.rollout)) {
+    const auto built = now.built_at.find(image);
+    if (built == now.built_at.end() || built->second > unbuilt.opened) continue;
+    out.push_back({.kind = CauseKind::image_build,
+                   .reason = fmt::format("image '{}' was not built: {}", image, unbuilt.why),
+                   .image = image,
+                   .since = unbuilt.opened});
+  }
 }
 
 // Canaries whose batch has not ended. One that fails is judged with it, and is then part of the problem that
@@ -107,12 +125,18 @@ void add_storage(const Json& storage, const std::set<std::string>& healthy, std:
 Problem problem_of_controller(const std::string& topic, const std::string& text) {
   Problem out{.reason = topic + ": " + text};
   if (topic.starts_with(kReceiverTopic)) out.kind = CauseKind::receiver;
-  if (topic.starts_with(kImageTopic)) {
-    out.kind = CauseKind::image_build;
-    out.image = topic.substr(kImageTopic.size());
-  }
-  if (out.image.empty()) out.part = topic;
+  out.part = topic;
   return out;
+}
+
+void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
+  for (const auto& [name, ends] : now.certificates) {
+    if (ends - now.time >= kBeforeEnd) continue;
+    const bool is_renewed = name == "server";  // at a start
+    out.push_back({.reason = fmt::format("certificate: musterd's '{}' ends at {}", name, to_iso8601(ends)),
+                   .part = "certificate " + name,
+                   .next = is_renewed ? "systemctl restart musterd" : ""});
+  }
 }
 
 }  // namespace
@@ -133,6 +157,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
     returned = rollout::returned_nodes(*now.rollout);
     for (const std::string& canary : canaries) returned.erase(canary);
     add_rollout(*now.rollout, !canaries.empty(), out);
+    add_unbuilt(now, out);
   }
   for (const NodeNow& node : now.nodes) {
     // A manual task is one for nodes that were never installed, too.
@@ -144,7 +169,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
                back != returned.end() && back->second.before == node.image_digest) {
       out.push_back({.kind = CauseKind::node_failed,
                      .node = node.name,
-                     .reason = "back in its previous system: " + back->second.reason,
+                     .reason = back_because(back->second.reason),
                      .next = "muster rollout status"});
     } else {
       healthy.insert(node.name);
@@ -152,6 +177,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
   }
   add_storage(now.storage, healthy, out);
   for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
+  add_certificates(now, out);
   return out;
 }
 

@@ -188,6 +188,9 @@ Json NodesView::why(const NodeName& node, const ImageService& images) const {
   const Executor& executor = parts_.executor;
   Json why = executor.why(node);
   const NodeRow row = executor.node_row(node);
+  const TimeMs silent = silent_since(row);
+  why.erase("silent_since");  // the executor does not know which nodes have an agent
+  if (silent > 0) why["silent_since"] = silent;
   NodeStanding standing{node, row.state, row.held_by};
   if (const auto current = parts_.spec.get(); current.ok())
     if (const NodeSpec* declared = (*current)->spec.node(node)) {
@@ -196,7 +199,7 @@ Json NodesView::why(const NodeName& node, const ImageService& images) const {
       standing.image = declared->image;
       standing.image_built = images.has(declared->image);
     }
-  standing.silent = why.contains("silent_since") && has_agent(row);
+  standing.silent = silent > 0;
   standing.by_hand = is_true_at(why, "by_hand");
   standing.run = why.value("run", int64_t{0});
   standing.in_run = node_run_state_from_string(text_at(why, "run_state"));

@@ -37,13 +37,14 @@ class NodesView {
   TimeMs silent_since(const NodeRow& row) const;
   // What is wrong with the controller itself, its spec and its store: topic -> text.
   std::map<std::string, std::string> problems() const;
-  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...}; "busy":
-  // true while the scheduler has jobs on it, or may have.
+  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...};
+  // "busy": true while the scheduler has jobs on it, or may have.
   Json node(const NodeName& name) const;
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
-  // Returns Executor::why(), what to do about it in `next`, and, in `text`, the same as readable text.
+  // Returns Executor::why() with silent_since() of this class, what to do about it in `next`, and, in `text`,
+  // the same as readable text.
   Json why(const NodeName& node, const ImageService& images) const;
 
  private:

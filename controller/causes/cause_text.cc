@@ -65,7 +65,7 @@ std::string next_of_cluster(CauseKind kind, const std::string& image) {
     case CauseKind::window_bad:
       return "muster rollout report";
     case CauseKind::image_build:
-      return image.empty() ? "muster image build" : "muster image build " + image;
+      return fmt::format("muster image build {} --rebuild", image);
     case CauseKind::receiver:
       return "muster notify test";
     default:

@@ -90,7 +90,7 @@ void Executor::begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows
     observe("", "run",
             {{"state", to_string(RunState::running)},
              {"kind", to_string(plan_->kind)},
-             {"approved_by", run_.approved_by}});
+             {"by", run_.approved_by}});
     done(id);
   });
 }

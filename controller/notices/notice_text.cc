@@ -21,10 +21,10 @@ std::string state_word(NoticeState state) { return std::string(word_of(kNoticeSt
 std::string one_line(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return std::string(first_bytes(text, kLongestLine));
+  return shortened(text, kLongestLine);
 }
 
-// "700 begun (node-silent), 3 over (receiver)"
+// "700 begun (node_silent), 3 over (receiver)"
 std::string counts_of(const Notice& notice) {
   std::map<std::string, int> counts;
   for (const Change& change : notice.changed)
@@ -91,6 +91,12 @@ Json changes_json(const Notice& notice) {
 
 }  // namespace
 
+std::string shortened(std::string_view text, size_t most) {
+  constexpr std::string_view kMark = "…";
+  if (text.size() <= most) return std::string(text);
+  return std::string(first_bytes(text, most - kMark.size())).append(kMark);
+}
+
 std::string headline(const Notice& notice, const std::string& cluster) {
   return fmt::format("[{}] {}: {}", cluster, state_word(notice.state), one_line(what_of(notice)));
 }
@@ -109,7 +115,7 @@ std::string text_of(const Notice& notice, const std::string& cluster) {
   if (!notice.next.empty()) out += "Next: " + one_line(notice.next) + "\n";
   if (!notice.cause.empty() && notice.open)
     out += fmt::format("To keep it quiet until it is over: muster ack {}\n", notice.cause);
-  return std::string(first_bytes(out, kLongestText));
+  return shortened(out, kLongestText);
 }
 
 Json plain_json(const Notice& notice, const std::string& cluster) {

@@ -1,7 +1,9 @@
 // A notice as receivers get it: JSON of muster's own, of Slack and of Teams, and text. Pure functions, no I/O.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "controller/notices/notice.h"
@@ -9,6 +11,8 @@
 
 namespace muster::notices {
 
+// A text of at most `most` bytes, at least 3: where it is cut, between two characters, "…" says so.
+std::string shortened(std::string_view text, size_t most);
 // One line: "[gaggle] over: gpu07 is silent (after 3 h 2 min)".
 std::string headline(const Notice& notice, const std::string& cluster);
 // Headline, reason, nodes, and the command to type.

@@ -61,7 +61,7 @@ void count_builds(WindowResult& result, const Window& window) {
   for (const auto& [image, build] : window.builds) {
     built = std::max(built, build.ended == 0 ? result.ended : build.ended);
     if (build.ended == 0)
-      result.unbuilt[image] = build.error.empty() ? "not built when the window was over" : build.error;
+      result.unbuilt[image] = build.error.empty() ? "the window was over first" : build.error;
     else if (!build.error.empty())
       result.unbuilt[image] = build.error;
   }
@@ -72,6 +72,18 @@ std::string detail_of_builds(const WindowResult& result) {
   std::vector<std::string> parts;
   for (const auto& [image, why] : result.unbuilt) parts.push_back(image + ": " + why);
   return joined(parts);
+}
+
+std::string names_of_unbuilt(const WindowResult& result) {
+  std::vector<std::string> images;
+  for (const auto& [image, why] : result.unbuilt) images.push_back(image);
+  return joined(images);
+}
+
+// ", images were not built (cpu, gpu)", or nothing.
+std::string and_unbuilt(const WindowResult& result) {
+  const std::string images = names_of_unbuilt(result);
+  return images.empty() ? "" : ", images were not built (" + images + ")";
 }
 
 // The reason of most nodes.
@@ -163,6 +175,19 @@ int64_t idle_windows(const WindowResult& result) {
   return idle ? result.idle_before + 1 : 0;
 }
 
+std::map<std::string, Unbuilt> unbuilt_images(const Record& record) {
+  std::map<std::string, Unbuilt> out;
+  if (record.last_window)
+    for (const auto& [image, why] : record.last_window->unbuilt)
+      out[image] = {why, record.last_window->opened};
+  for (const auto& [image, build] : record.window.builds) {
+    if (build.ended == 0) continue;
+    out.erase(image);
+    if (!build.error.empty()) out[image] = {build.error, record.window.opened};
+  }
+  return out;
+}
+
 std::string window_line(const Record& record, TimeMs after) {
   if (!record.last_window || record.last_window->ended <= after) return "";
   const WindowResult& result = *record.last_window;
@@ -173,7 +198,10 @@ std::string window_line(const Record& record, TimeMs after) {
                   result.why.empty() ? "" : " (" + result.why + ")", result.updated);
   if (result.failed > 0) out += fmt::format(", {} failed", result.failed);
   if (left > 0) out += fmt::format(", {} wait", left);
-  return out;
+  out += and_unbuilt(result);
+  // A newer record may have been approved by others.
+  const std::string by = result.rollout == record.id ? record.approval.by : "";
+  return by.empty() ? out : out + "; approved by " + by;
 }
 
 std::string rollout_problem(const Record& record) {
@@ -187,10 +215,12 @@ std::string rollout_problem(const Record& record) {
   const std::string times = idle > 1 ? fmt::format(", {} nights in a row", idle) : "";
   if (result.outcome == WindowOutcome::stopped) return fmt::format("stopped ({}){}", result.why, kSee);
   if (result.outcome == WindowOutcome::nothing)
-    return fmt::format("no node was updated in its last window ({}){}{}", result.why, times, kSee);
-  if (result.failed > 0) return fmt::format("nodes failed in its last window ({}){}", result.failed, kSee);
+    return fmt::format("no node was updated in its last window ({}){}{}{}", result.why, times,
+                       and_unbuilt(result), kSee);
+  if (result.failed > 0)
+    return fmt::format("nodes failed in its last window ({}){}{}", result.failed, and_unbuilt(result), kSee);
   if (!result.unbuilt.empty())
-    return fmt::format("image '{}' was not built in its last window{}", result.unbuilt.begin()->first, kSee);
+    return fmt::format("images were not built in its last window ({}){}", names_of_unbuilt(result), kSee);
   if (result.why == "prefetch") return fmt::format("a slot could not be written ahead{}", kSee);
   if (result.outcome == WindowOutcome::partial)
     return fmt::format("nodes are left without their image ({}){}", result.why, kSee);

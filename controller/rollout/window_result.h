@@ -62,8 +62,15 @@ WindowResult without_approval(const Record& record, const std::string& why, Time
 bool is_noted(const Record& record);
 // Nights in a row, this one included, in which no node was updated although one needed it.
 int64_t idle_windows(const WindowResult& result);
-// One line about the last window that ended after this time: "night 4: progress, 14 nodes updated, 1 failed";
-// "" if there was none.
+// An image of which the newest build that was due failed, or had not ended in its window.
+struct Unbuilt {
+  std::string why;
+  TimeMs opened = 0;  // its window; an image built later than that is not one
+};
+// By name: of the newest window as far as its builds have ended, else of the one before.
+std::map<std::string, Unbuilt> unbuilt_images(const Record& record);
+// One line about the last window that ended after this time: "night 4: partial (failed), 14 nodes updated, 1
+// failed, images were not built (gpu); approved by anna (sudo)". "" if there was none.
 std::string window_line(const Record& record, TimeMs after);
 // One line for `muster status`; "" if nothing needs an operator.
 std::string rollout_problem(const Record& record);

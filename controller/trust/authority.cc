@@ -1,5 +1,7 @@
 #include "controller/trust/authority.h"
 
+#include <utility>
+
 #include "base/digest.h"
 #include "sys/lock_file.h"
 
@@ -83,6 +85,15 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
         state + "/operator-token is shorter than 32 characters; remove the file, and a new token is created");
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   return a;
+}
+
+std::map<std::string, TimeMs> Authority::certificate_ends() const {
+  std::map<std::string, TimeMs> out;
+  for (const auto& [name, pem] :
+       {std::pair<const char*, const std::string&>{"ca", ca_.certificate_pem},
+        std::pair<const char*, const std::string&>{"server", server_.certificate_pem}})
+    if (const auto info = pki::read_certificate(pem); info.ok()) out[name] = info->not_after;
+  return out;
 }
 
 Result<Authority::AgentCertificate> Authority::sign_agent(const std::string& node,

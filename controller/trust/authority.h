@@ -6,10 +6,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "sys/os.h"
 #include "sys/pki.h"
 
@@ -44,6 +46,8 @@ class Authority {
   // Chain: the server's certificate, then the CA's, because agents pin the CA.
   const pki::KeyPair& server() const { return server_; }
   const pki::KeyPair& report_key() const { return report_; }
+  // Of the CA's certificate and the server's, by "ca" and "server".
+  std::map<std::string, TimeMs> certificate_ends() const;
   const std::string& operator_token() const { return operator_token_; }
 
   // Subject organization of agents' certificates; distinguishes them from the server's and the operator's.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
-#include "base/utf8.h"
 #include "controller/notices/notice_text.h"
 #include "controller/spec/address.h"
 #include "controller/spec/apt_origin.h"
@@ -86,7 +85,7 @@ Status post(const Webhook& webhook, const notices::Notice& notice, const std::st
   if (answer.status / 100 == 2) return Ok{};
   const std::string body = without_secrets(answer.body, webhook);
   return fail(Code::failed, fmt::format("{} answers with HTTP {}: {}", url.host, answer.status,
-                                        first_bytes(body, kAnswerShown)));
+                                        notices::shortened(body, kAnswerShown)));
 }
 
 Status run(Command command, const std::string& what) {

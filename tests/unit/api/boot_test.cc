@@ -550,6 +550,8 @@ TEST_CASE("the server's certificate is renewed in its last third, the CA is not"
   const auto second = open(end - 274 * kDay);
   CHECK(second.server().certificate_pem != first.server().certificate_pem);
   CHECK(second.ca_pem() == first.ca_pem());
+  CHECK(first.certificate_ends().at("server") == end);
+  CHECK(second.certificate_ends().at("ca") == first.certificate_ends().at("ca"));
 }
 
 TEST_CASE("an agent that hands over by itself is given a token of the power-on that is pending",

@@ -1,7 +1,11 @@
 // Causes over the API: in the status and in the answer to `why`, and the same after a restart.
+#include <filesystem>
+#include <fstream>
+
 #include "base/json_dump.h"
 #include "controller/bringup/current_causes.h"
 #include "controller/executor/executor.h"
+#include "controller/rollout/rollout_record.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
@@ -132,4 +136,34 @@ TEST_CASE("api: what inventories have in common counts when all of them were rea
   REQUIRE(causes.size() == 1);
   CHECK(causes[0]["common"] == "firmware");
   CHECK(causes[0]["common_value"] == "2.0");
+}
+
+TEST_CASE("api: an image that a window did not build is a cause until it is built", "[api][causes]") {
+  Controller c;
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+  rollout::WindowResult last;
+  last.outcome = rollout::WindowOutcome::partial;
+  last.why = "images";
+  last.opened = 1000;
+  last.unbuilt["cpu"] = "no mirror";
+  rollout::Record record;
+  record.id = 1;
+  record.row = rollout::begun(1, "target");
+  record.last_window = last;
+  std::promise<bool> written;
+  c.on_reactor([&] {
+    c.services().store.write({RolloutRow{record.id, 1, rollout::to_text(record)}},
+                             [&](Status done) { written.set_value(done.ok()); });
+  });
+  REQUIRE(written.get_future().get());
+  REQUIRE(c.get("/v1/rollout")["id"] == 1);  // read from here on
+
+  const Json causes = c.get("/v1/status")["causes"];
+  REQUIRE(causes.size() == 1);
+  CHECK(causes[0]["kind"] == "image_build");
+  CHECK(causes[0]["next"] == "muster image build cpu --rebuild");
+  std::filesystem::create_directories(c.state() + "/images/cpu/current");
+  std::ofstream(c.state() + "/images/cpu/current/manifest.json") << "{}";
+  c.on_reactor([&] { c.services().causes.changed(); });
+  CHECK(c.get("/v1/status")["causes"].empty());
 }

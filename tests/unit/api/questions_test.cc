@@ -14,6 +14,13 @@ namespace {
 
 size_t events_in(const Json& answer) { return answer.value("events", Json::array()).size(); }
 
+// Without those that Controller::settle() writes.
+size_t real_events_in(const Json& answer) {
+  size_t count = 0;
+  for (const Json& event : answer["events"]) count += event.value("kind", "").empty() ? 0 : 1;
+  return count;
+}
+
 std::string next_of(Controller& c, const std::string& node) {
   return c.good(c.call(Listener::local, "GET", "/v1/nodes/" + node + "/why")).value("next", "");
 }
@@ -41,7 +48,9 @@ TEST_CASE("a name that is nearly a node's is answered with it, and no event is w
           "[api][power]") {
   Controller c;
   REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
-  const size_t before = events_in(c.get("/v1/events/list"));
+  c.settle();
+  const size_t before = real_events_in(c.get("/v1/events/list"));
+  CHECK(before > 0);  // the spec
   for (const char* target :
        {"/v1/nodes/nod01/why", "/v1/nodes/nod01", "/v1/nodes/nod01/logs", "/v1/power/nod01/state"}) {
     const auto answer = c.call(Listener::local, "GET", target);
@@ -56,7 +65,7 @@ TEST_CASE("a name that is nearly a node's is answered with it, and no event is w
   c.settle();
   const Json after = c.get("/v1/events/list");
   for (const Json& event : after["events"]) CHECK(event.value("node", "") != "nod01");
-  CHECK(events_in(after) >= before);
+  CHECK(real_events_in(after) == before);
 }
 
 TEST_CASE("events are found by run and time, the last ones if so requested", "[api]") {

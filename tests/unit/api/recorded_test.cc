@@ -41,7 +41,7 @@ std::string route_of(const HttpRequest& request) {
 
 bool names_caller(const Json& events, const std::string& caller) {
   for (const Json& event : events)
-    for (const char* key : {"by", "approved_by", "reason"})
+    for (const char* key : {"by", "reason"})
       if (event["data"].is_object() && event["data"].value(key, "").find(caller) != std::string::npos)
         return true;
   return false;

@@ -69,7 +69,13 @@ TEST_CASE("problems: each state of a node that needs a person is one", "[bringup
     kind = CauseKind::node_failed;
   }
   SECTION("back in its old system") {
-    node.failed = "the new one did not boot";
+    node.in_run = NodeRunState::returned;
+    node.run_reason = "the new one did not boot";
+    kind = CauseKind::node_failed;
+  }
+  SECTION("on its way back to it") {
+    node.in_run = NodeRunState::running;
+    node.returning = true;
     kind = CauseKind::node_failed;
   }
   SECTION("a manual task, also of a node that was never installed") {
@@ -169,16 +175,34 @@ TEST_CASE("problems: a canary that fails is none of its own before its batch has
   ClusterNow now;
   now.rollout = &record;
   now.nodes = {well("gpu01"), well("gpu02")};
-  now.nodes[0].failed = now.nodes[1].failed = "back in its previous system: no link";
+  now.nodes[0].in_run = now.nodes[1].in_run = NodeRunState::returned;
   const auto problems = current_problems(now);
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].node == "gpu02");
-  now.nodes[0].failed.clear();
+  now.nodes[0].in_run = std::nullopt;
   now.nodes[0].silent_since = 5;  // of no run
   CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
   record.row->batch->canary = false;
-  now.nodes[0].failed = "back in its previous system: no link";
+  now.nodes[0].in_run = NodeRunState::returned;
   CHECK(count(current_problems(now), CauseKind::node_failed) == 2);
+}
+
+TEST_CASE("problems: a node that went back has one reason, in its run and behind it", "[bringup]") {
+  const rollout::Record record = with_canary_failed();
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu02")};
+  now.nodes[0].in_run = NodeRunState::returned;
+  now.nodes[0].run_reason = record.row->failed.at("gpu02").reason;
+  const auto reason_now = [&now] {
+    for (const Problem& problem : current_problems(now))
+      if (problem.node == "gpu02") return problem.reason;
+    return std::string();
+  };
+  const std::string in_run = reason_now();
+  CHECK(in_run.ends_with("no disk"));
+  now.nodes[0].in_run = std::nullopt;
+  CHECK(reason_now() == in_run);
 }
 
 TEST_CASE("problems: a rollout that stands still, and a night without result", "[bringup]") {
@@ -264,13 +288,65 @@ TEST_CASE("problems: storage counts for nodes that are well otherwise", "[bringu
 
 TEST_CASE("problems: those of the controller have the kind of their topic", "[bringup]") {
   ClusterNow now;
-  now.controller = {{"dhcp", "no interface"}, {"image node", "mirror refused"}, {"receiver ops", "500"}};
+  now.controller = {{"dhcp", "no interface"}, {"receiver ops", "500"}};
   const auto found = current_problems(now);
-  REQUIRE(found.size() == 3);
+  REQUIRE(found.size() == 2);
   CHECK(count(found, CauseKind::controller) == 1);
   CHECK(count(found, CauseKind::receiver) == 1);
-  for (const Problem& problem : found)
-    if (problem.kind == CauseKind::image_build) CHECK(problem.image == "node");
+}
+
+TEST_CASE("problems: a certificate of the controller is one from two weeks before its end", "[bringup]") {
+  constexpr DurationMs kOneDay = 24 * 60 * kMinute;
+  ClusterNow now;
+  now.time = 1'700'000'000'000;
+  now.certificates = {{"ca", now.time + 3000 * kOneDay}, {"server", now.time + 14 * kOneDay}};
+  CHECK(current_problems(now).empty());
+  now.time += 1;
+  const auto problems = current_problems(now);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].kind == CauseKind::controller);
+  CHECK(problems[0].node.empty());
+  CHECK(problems[0].part == "certificate server");
+  CHECK(!problems[0].next.empty());
+  now.time += 30 * kOneDay;  // it has ended
+  CHECK(current_problems(now).size() == 1);
+}
+
+TEST_CASE("problems: an image that a window did not build is one until it is built", "[bringup]") {
+  rollout::Record record;
+  record.id = 3;
+  record.row = rollout::begun(3, "target");
+  record.window.opened = 1000;
+  record.window.builds["gpu"] = {3, 1000, 2000, "no mirror"};
+  record.window.builds["cpu"] = {1, 2000, 0, "no mirror"};  // is tried again
+  ClusterNow now;
+  now.rollout = &record;
+  now.built_at = {{"gpu", 10}, {"cpu", 10}};
+  const auto is_the_image = [&now] {
+    const auto problems = current_problems(now);
+    return problems.size() == 1 && problems[0].kind == CauseKind::image_build && problems[0].image == "gpu";
+  };
+  CHECK(is_the_image());
+
+  rollout::WindowResult last;
+  last.outcome = rollout::WindowOutcome::partial;
+  last.why = "images";
+  last.opened = 1000;
+  last.unbuilt["gpu"] = "no mirror";
+  record.last_window = last;
+  record.window = {};
+  CHECK(is_the_image());
+  record.last_window->why = "failed";
+  record.last_window->failed = 2;  // problems of their own, too
+  CHECK(is_the_image());
+  record.window.opened = 5000;
+  record.window.builds["gpu"] = {1, 5000, 0, ""};
+  CHECK(is_the_image());
+
+  SECTION("by the next window") { record.window.builds["gpu"].ended = 6000; }
+  SECTION("by hand") { now.built_at["gpu"] = 1500; }
+  SECTION("or the spec does not declare it any more") { now.built_at.clear(); }
+  CHECK(current_problems(now).empty());
 }
 
 TEST_CASE("problems: those of the controller stay the same causes in other words", "[bringup]") {

@@ -84,7 +84,9 @@ TEST_CASE("rollout builds: one that fails is tried again, and then the night goe
   REQUIRE(w.start().ok());
   CHECK(w.cluster.builds.size() == 1);
   CHECK(w.status()["builds"][0]["error"] == kMirrorDown.message);
+  CHECK(unbuilt_images(*w.service->record()).empty());
   w.tries_pass();
+  CHECK(unbuilt_images(*w.service->record()).at("gpu").why == kMirrorDown.message);
   CHECK(w.cluster.builds.size() == static_cast<size_t>(kBuildTries));
   CHECK(w.run().nodes == Names{"n0"});
   CHECK(w.service->record()->row->batch->images.at("n0") == "new");
@@ -93,9 +95,11 @@ TEST_CASE("rollout builds: one that fails is tried again, and then the night goe
   CHECK(night["outcome"] == "partial");
   CHECK(night["why"] == "images");
   CHECK(night["unbuilt"] == Json({{"gpu", kMirrorDown.message}}));
+  CHECK(unbuilt_images(*w.service->record()).count("gpu") == 1);
   CHECK(rollout_problem(*w.service->record()) != "");
   w.reactor.advance(kOneDay - w.cluster.spec.window - kOneHour);
   CHECK(w.night()["outcome"] == "done");  // of the next night
+  CHECK(unbuilt_images(*w.service->record()).empty());
   CHECK(rollout_problem(*w.service->record()) == "");
 }
 

@@ -177,6 +177,8 @@ TEST_CASE("causes: several at once keep apart", "[causes]") {
   CHECK(with_common(causes, "switch", "leaf5")->nodes.size() == 31);
   CHECK(causes.size() == 7);
   CHECK(std::count_if(causes.begin(), causes.end(), [](const Cause& c) { return c.nodes.empty(); }) == 3);
+  CHECK(std::count_if(causes.begin(), causes.end(),
+                      [](const Cause& c) { return c.next == "muster image build node --rebuild"; }) == 1);
 }
 
 TEST_CASE("causes: half of all nodes that are silent are one cause", "[causes]") {

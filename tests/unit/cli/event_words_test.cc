@@ -36,7 +36,8 @@ const std::map<std::string, Sample>& samples() {
        {{{"ok", false}, {"code", "timeout"}, {"message", "too slow"}, {"order", "7/a"}},
         {"7/a", "timeout", "too slow"}}},
       {"run",
-       {{{"state", "failed"}, {"kind", "install"}, {"reason", "budget"}}, {"failed", "install", "budget"}}},
+       {{{"state", "failed"}, {"kind", "install"}, {"reason", "budget"}, {"by", "anna (sudo), muster up"}},
+        {"failed", "install", "budget", "anna (sudo), muster up"}}},
       {"action",
        {{{"action", "gpu01/image"},
          {"event", "failed"},
@@ -90,6 +91,20 @@ TEST_CASE("every kind of event has words for what an operator needs of it", "[cl
     for (const auto& part : sample.shown) CHECK(shown.find(part) != std::string::npos);
   }
   CHECK(samples().size() == EventKind::kAll.size());
+}
+
+TEST_CASE("an image that was not built, imported or exported has the error, and no digest", "[cli]") {
+  for (const Sample& sample :
+       {Sample{{{"name", "gpu"}, {"error", "no mirror"}}, {"gpu", "not built", "no mirror"}},
+        Sample{{{"imported", "/a.tar"}, {"error", "no such file"}},
+               {"/a.tar", "not imported", "no such file"}},
+        Sample{{{"name", "gpu"}, {"exported", "/a.tar"}, {"error", "disk full"}},
+               {"gpu", "not exported", "disk full"}}}) {
+    const std::string shown = words("image", sample.data);
+    CAPTURE(shown);
+    CHECK(shown.find("digest") == std::string::npos);
+    for (const auto& part : sample.shown) CHECK(shown.find(part) != std::string::npos);
+  }
 }
 
 TEST_CASE("an event of a kind or shape that is not known shows its data", "[cli]") {

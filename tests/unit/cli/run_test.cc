@@ -44,9 +44,9 @@ TEST_CASE("what cannot be admitted or discovered is bad usage, reported before a
 }
 
 TEST_CASE("every verb explains itself", "[cli]") {
-  for (const char* verb : {"up",    "plan", "approve", "status",  "watch",  "runs",    "cancel",
-                           "why",   "logs", "report",  "reimage", "accept", "power",   "node",
-                           "image", "spec", "secret",  "drain",   "backup", "version", "lab"}) {
+  for (const char* verb : {"up",     "plan",   "approve", "status", "watch", "runs",   "cancel",  "why",
+                           "logs",   "report", "reimage", "accept", "power", "node",   "image",   "spec",
+                           "secret", "drain",  "rollout", "notify", "ack",   "backup", "version", "lab"}) {
     const auto help = muster_command({verb, "--help"});
     CAPTURE(verb);
     CHECK(help.exit == 0);

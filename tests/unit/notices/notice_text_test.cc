@@ -1,6 +1,9 @@
 // Notices as receivers get them.
-#include "base/json_at.h"
 #include "controller/notices/notice_text.h"
+
+#include "base/json_at.h"
+#include "base/split.h"
+#include "base/utf8.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -8,6 +11,7 @@ using namespace muster::notices;
 
 namespace {
 
+// That of docs/notify.md, as a cause of three silent nodes makes it.
 Notice some_notice() {
   Notice out;
   out.id = "3fa9c0ffee12-7";
@@ -16,10 +20,9 @@ Notice some_notice() {
   out.urgent = true;
   out.kind = "node_silent";
   out.cause = "3fa9c0ffee12";
-  out.what = "2 nodes behind switch leaf3 are silent";
-  out.detail = "no report";
-  out.next = "muster why gpu01";
-  out.nodes = {"gpu01", "gpu02"};
+  out.what = "3 of 3 nodes behind switch leaf3 are silent";
+  out.next = "muster power state gpu[01-03]";
+  out.nodes = {"gpu01", "gpu02", "gpu03"};
   out.common = "switch";
   out.common_value = "leaf3";
   out.since = 1'767'225'600'000;
@@ -36,9 +39,10 @@ TEST_CASE("notices: the plain JSON has what a program needs", "[notices]") {
   CHECK(json["state"] == "begun");
   CHECK(json["kind"] == "node_silent");
   CHECK(json["urgent"] == true);
-  CHECK(json["nodes"] == Json({"gpu01", "gpu02"}));
+  CHECK(json["nodes"] == Json({"gpu01", "gpu02", "gpu03"}));
   CHECK(json["common"]["switch"] == "leaf3");
-  CHECK(json["next"] == "muster why gpu01");
+  CHECK(json["next"] == "muster power state gpu[01-03]");
+  CHECK(json["detail"] == "");
   CHECK(json["since"] == "2026-01-01T00:00:00Z");
   Notice of_day;
   of_day.state = NoticeState::daily;
@@ -85,4 +89,21 @@ TEST_CASE("notices: a summary of a thousand changes is a short text and a whole 
   const Json json = plain_json(notice, "gaggle");
   CHECK(json["changed"].size() == 1000);
   CHECK(json["changed"][999]["cause"] == "999");
+}
+
+TEST_CASE("notices: a text that is cut ends in a mark, and no character is split", "[notices]") {
+  const std::string mark = "…", umlaut = "ü";
+  CHECK(shortened("abcdef", 6) == "abcdef");
+  CHECK(shortened("abcdefg", 6) == "abc" + mark);
+  CHECK(shortened(umlaut + umlaut + umlaut + umlaut, 6) == umlaut + mark);
+
+  Notice notice = some_notice();
+  for (int i = 0; i < 1000; ++i) notice.detail += umlaut;
+  notice.what = notice.detail + "!";
+  const std::vector<std::string> lines = split_lines(notices::text_of(notice, "gaggle"));
+  CHECK(lines.at(0).ends_with(mark));
+  CHECK(lines.at(1).ends_with(mark));
+  for (const std::string& line : lines)
+    for (std::string_view rest = line; !rest.empty(); rest.remove_prefix(read_utf8(rest).bytes))
+      CHECK(read_utf8(rest).valid);
 }

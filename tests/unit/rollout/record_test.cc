@@ -1,6 +1,7 @@
 // What outlives an approval and a build: what rollouts did with nodes, held images, skips.
 #include "controller/rollout/rollout_record.h"
 
+#include "base/split.h"
 #include "tests/catch.h"
 #include "tests/unit/rollout/rollout_fixture.h"
 
@@ -162,4 +163,27 @@ TEST_CASE("rollout record: a night with a held image is partial, whatever else w
   CHECK(result_of(record, {}, 0).outcome == WindowOutcome::progress);
   record.row->held["new"] = {"n00", "panic", "new", 3};  // by an earlier build
   CHECK(result_of(record, {}, 0).outcome == WindowOutcome::partial);
+}
+
+TEST_CASE("rollout night: its line names failed nodes, images that were not built, and who approved it",
+          "[rollout]") {
+  Record record;
+  record.id = 3;
+  record.approval.by = "anna (sudo)";
+  record.row = begun(3, "target");
+  WindowResult last;
+  last.rollout = 3;
+  last.outcome = WindowOutcome::partial;
+  last.why = "failed";
+  last.ended = 50;
+  last.failed = 2;
+  last.unbuilt["gpu"] = "no mirror";
+  record.last_window = last;
+  const std::string line = window_line(record, 0), problem = rollout_problem(record);
+  CAPTURE(line, problem);
+  for (const char* part : {"2 failed", "(gpu)", "anna (sudo)"}) CHECK(has(line, part));
+  for (const char* part : {"(2)", "(gpu)"}) CHECK(has(problem, part));
+  CHECK(window_line(record, 50).empty());
+  record.last_window->rollout = 2;  // another one was approved since
+  CHECK_FALSE(has(window_line(record, 0), "anna"));
 }
