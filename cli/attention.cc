@@ -114,11 +114,13 @@ std::set<std::string> words_of_runs(const Json& runs) {
 
 std::set<std::string> words_of_rollout(const Json& rollout) {
   const std::string state = text_at(rollout, "state");
+  const Json last = rollout.value("last_window", Json());
   // With the approval of other images, what came of the last ones is over.
-  if (state == "approved") return {};
+  const int64_t approved = integer_at(rollout.value("approval", Json()), "time");
+  if (state == "approved" && integer_at(last, "ended") <= approved) return {};
   std::set<std::string> out = {state};
   // A window that ended stopped or paused says nothing of now: an operator may have resumed the rollout.
-  const std::string outcome = text_at(rollout.value("last_window", Json()), "outcome");
+  const std::string outcome = text_at(last, "outcome");
   if (outcome == "partial" || outcome == "nothing") out.insert(outcome);
   return out;
 }

@@ -144,6 +144,7 @@ struct Core {
   std::string address();
   void connect_agents();
   void warn_of_older_copy();
+  void read_inventories();
 };
 
 Status Core::finish() {
@@ -193,6 +194,12 @@ Status Core::finish() {
   });
   discovery.on_change([this] { reopen(); });
   return Ok{};
+}
+
+// In pieces, so that all are read before the first notices.
+void Core::read_inventories() {
+  constexpr DurationMs kPause = 100;
+  if (causes.read_inventories()) reactor.after(kPause, [this] { read_inventories(); });
 }
 
 // Messages of undeclared machines go to Discovery only, never to the executor, which changes nodes.
@@ -449,6 +456,7 @@ Status RealDaemon::start() {
     core_->held_run.begin();
     core_->rollout->begin();
     core_->notices->service().begin();
+    core_->read_inventories();
   });
   // Open the operators' socket last, so that a resumed run is active before their first request.
   TRY_(open_unix());

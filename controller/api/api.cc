@@ -4,6 +4,7 @@
 #include "controller/api/services.h"
 #include "controller/api/trust.h"
 #include "controller/boot/service/boot_service.h"
+#include "controller/bringup/current_causes.h"
 #include "controller/link/event_log.h"
 #include "controller/metrics/service/metrics_service.h"
 #include "controller/ports/store.h"
@@ -176,6 +177,7 @@ void dispatch(Services& services, Listener listener, HttpRequest request, Respon
   if (found.route->who == Role::operators) {
     const auto allowed = check_operator(services, listener, call->request);
     if (!allowed.ok()) return call->json(401, error_json(allowed.error()));
+    if (std::string(found.route->method) != "GET") services.causes.changed();
   }
   if (found.route->who == Role::agents) {
     const auto agent = check_agent(services, call->request);

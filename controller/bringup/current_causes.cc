@@ -10,8 +10,7 @@
 namespace muster {
 namespace {
 
-// Inventories that one look() reads: each takes up to a millisecond. The others are unknown until the next.
-constexpr int kReadAtOnce = 20;
+constexpr int kReadAtOnce = 20;  // inventories, each of which takes up to a millisecond
 
 void add_run(NodeNow& node, const Json& progress) {
   node.in_run = node_run_state_from_string(text_at(progress, "state"));
@@ -50,6 +49,7 @@ ClusterNow CurrentCauses::cluster_now() const {
     node.name = declared.name;
     node.state = row.state;
     node.held_by = row.held_by;
+    node.held_since = row.held_since;
     node.reason = row.reason;
     node.image_digest = row.image_digest;
     node.silent_since = view.silent_since(row);
@@ -58,29 +58,40 @@ ClusterNow CurrentCauses::cluster_now() const {
   return out;
 }
 
-const CurrentCauses::Machine& CurrentCauses::known_machine(const NodeRow& row, int& unread) {
-  Machine& known = machines_[row.name];
-  if (known.facts_time == row.facts_time || unread == 0) return known;
-  --unread;
-  known = {row.facts_time, "", ""};
-  if (const auto facts = row.facts.facts()) {
+bool CurrentCauses::read_inventories() {
+  const auto spec = parts_.spec.get();
+  if (!spec.ok()) return false;
+  int read = 0;
+  bool unread = false;
+  for (const NodeSpec& declared : (*spec)->spec.nodes) {
+    const NodeRow row = parts_.executor.node_row(declared.name);
+    Machine& known = machines_[declared.name];
+    if (known.facts_time == row.facts_time) continue;
+    if (read == kReadAtOnce) {
+      unread = unread || known.facts_time == 0;  // what was read of the others counts until then
+      continue;
+    }
+    ++read;
+    known = {row.facts_time, "", ""};
+    const auto facts = row.facts.facts();
+    if (!facts) continue;
     const SystemFacts& system = facts->system;
     known.model =
         system.vendor + (system.vendor.empty() || system.product.empty() ? "" : " ") + system.product;
     known.firmware = facts->firmware;
   }
-  return known;
+  return unread;
 }
 
 std::map<NodeName, NodePlace> CurrentCauses::places_of(const ClusterNow& now) {
   std::map<NodeName, NodePlace> out;
   const auto spec = parts_.spec.get();
   if (!spec.ok()) return out;
-  int unread = kReadAtOnce;
+  const bool unread = read_inventories();
   for (const NodeNow& node : now.nodes) {
     const NodeSpec* declared = (*spec)->spec.node(node.name);
     if (!counts(node) || !declared) continue;
-    const Machine& machine = known_machine(parts_.executor.node_row(node.name), unread);
+    const Machine machine = unread ? Machine{} : machines_[node.name];
     out[node.name] = {declared->rack, declared->network_switch, machine.model, machine.firmware,
                       image_value(declared->image, node.image_digest)};
   }
@@ -88,12 +99,13 @@ std::map<NodeName, NodePlace> CurrentCauses::places_of(const ClusterNow& now) {
 }
 
 const std::vector<Cause>& CurrentCauses::look() {
-  const ClusterNow now = cluster_now();
-  auto found = find_causes(current_problems(now), places_of(now), found_);
-  for (Cause& cause : found)
-    if (cause.since == 0) cause.since = parts_.reactor.now();
-  found_ = std::move(found);
-  return found_;
+  return found_.get([this](const std::vector<Cause>& before) {
+    const ClusterNow now = cluster_now();
+    auto found = find_causes(current_problems(now), places_of(now), before);
+    for (Cause& cause : found)
+      if (cause.since == 0) cause.since = parts_.reactor.now();
+    return found;
+  });
 }
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include "controller/causes/cause.h"
 #include "controller/image/service/image_service.h"
 #include "controller/trust/authority.h"
+#include "sys/fresh.h"
 
 namespace muster {
 
@@ -35,8 +36,14 @@ class CurrentCauses {
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
 
-  // Valid until the next call.
+  // Valid until the next call. For a second all callers get what the first of them found, unless changed().
   const std::vector<Cause>& look();
+  // To be called when an operator changes something: the next look() is a new one.
+  void changed() { found_.expire(); }
+  // Reads some more inventories, which takes up to 20 ms; true: others were never read. look() does so, too,
+  // and knows no model and no firmware before all were read: among few nodes, what the whole cluster has in
+  // common seems to explain their problems.
+  bool read_inventories();
 
  private:
   struct Machine {  // what a node's inventory says, which is read only when there is a newer one
@@ -45,14 +52,13 @@ class CurrentCauses {
   };
   ClusterNow cluster_now() const;
   std::map<NodeName, NodePlace> places_of(const ClusterNow& now);
-  const Machine& known_machine(const NodeRow& row, int& unread);
 
   const NodesView::Parts parts_;
   const ImageService& images_;
   const std::map<std::string, TimeMs> certificates_;
   const std::function<const rollout::Record*()> rollout_;
   std::map<NodeName, Machine> machines_;
-  std::vector<Cause> found_;
+  Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };
 
 }  // namespace muster

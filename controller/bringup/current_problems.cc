@@ -26,6 +26,7 @@ std::optional<Problem> problem_of(const NodeNow& node) {
   const bool back = node.returning || node.in_run == NodeRunState::returned;
   if (node.state == NodeState::quarantined || back) {
     out.kind = CauseKind::node_failed;
+    out.since = node.held_since;
     if (back) out.reason = back_because(node.run_reason);
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;
@@ -56,19 +57,32 @@ std::set<std::string> add_held_images(const rollout::Record& record, std::vector
   return canaries;
 }
 
+// Until the next window has a result, what the last one came to counts, also while batches begin.
+bool was_stopped(const rollout::Record& record) {
+  const bool last = record.last_window && record.last_window->outcome == rollout::WindowOutcome::stopped;
+  return last || rollout::state_of(record) == "stopped";
+}
+
+// True if canaries that failed are the reason: the images that they hold are problems of their own.
+bool is_about_canaries(const rollout::Record& record) {
+  constexpr auto kCanaries = rollout::StopReason::canary_failed;
+  if (record.row && record.row->stop == kCanaries) return true;
+  return record.last_window && record.last_window->why == rollout::to_string(kCanaries);
+}
+
 void add_rollout(const rollout::Record& record, bool has_canaries, std::vector<Problem>& out) {
   const std::string text = rollout::rollout_problem(record);
-  if (text.empty() || !record.row) return;
+  if (text.empty()) return;
   Problem problem{.kind = CauseKind::rollout_stopped, .reason = "rollout: " + text};
-  const rollout::Row& row = *record.row;
-  if (row.stage == rollout::Stage::stopped) {
-    if (has_canaries && row.stop == rollout::StopReason::canary_failed) return;
-  } else if (!row.paused && record.last_window) {
-    // Nodes that failed and images that were not built are problems of their own.
-    const rollout::WindowResult& last = *record.last_window;
-    if (last.failed > 0 || last.why == to_string(rollout::WaitFor::images)) return;
-    problem.kind = CauseKind::window_bad;
-    problem.since = last.ended;
+  if (rollout::state_of(record) != "paused") {
+    if (has_canaries && is_about_canaries(record)) return;
+    if (!was_stopped(record) && record.last_window) {
+      // Nodes that failed and images that were not built are problems of their own.
+      const rollout::WindowResult& last = *record.last_window;
+      if (last.failed > 0 || last.why == to_string(rollout::WaitFor::images)) return;
+      problem.kind = CauseKind::window_bad;
+      problem.since = last.ended;
+    }
   }
   out.push_back(std::move(problem));
 }
@@ -85,15 +99,6 @@ void add_unbuilt(const ClusterNow& now, std::vector<Problem>& out) {
   }
 }
 
-// Nodes that a rollout failed on and that work again in their old system, as long as they run it.
-std::map<std::string, std::string> returned_by(const rollout::Record& record) {
-  std::map<std::string, std::string> out;
-  if (!record.row) return out;
-  for (const auto& [node, failure] : record.row->failed)
-    if (failure.returned && !failure.canary) out[node] = failure.reason;
-  return out;
-}
-
 // Canaries whose batch has not ended. One that fails is judged with it, and is then part of the problem that
 // its image is held; until then it would be another one.
 std::set<std::string> canaries_under_way(const rollout::Record& record) {
@@ -101,11 +106,6 @@ std::set<std::string> canaries_under_way(const rollout::Record& record) {
   if (record.row && record.row->batch && record.row->batch->canary)
     for (const auto& [node, image] : record.row->batch->images) out.insert(node);
   return out;
-}
-
-bool runs_image_before(const rollout::Record& record, const NodeNow& node) {
-  const auto before = record.before.find(node.name);
-  return before != record.before.end() && before->second == node.image_digest;
 }
 
 void add_storage(const Json& storage, const std::set<std::string>& healthy, std::vector<Problem>& out) {
@@ -125,6 +125,7 @@ void add_storage(const Json& storage, const std::set<std::string>& healthy, std:
 Problem problem_of_controller(const std::string& topic, const std::string& text) {
   Problem out{.reason = topic + ": " + text};
   if (topic.starts_with(kReceiverTopic)) out.kind = CauseKind::receiver;
+  out.part = topic;
   return out;
 }
 
@@ -149,25 +150,26 @@ bool counts(const NodeNow& node) {
 std::vector<Problem> current_problems(const ClusterNow& now) {
   std::vector<Problem> out;
   std::set<std::string> canaries, unjudged, healthy;
-  std::map<std::string, std::string> returned;
+  std::map<std::string, rollout::Returned> returned;
   if (now.rollout) {
     canaries = add_held_images(*now.rollout, out);
     unjudged = canaries_under_way(*now.rollout);
-    returned = returned_by(*now.rollout);
+    returned = rollout::returned_nodes(*now.rollout);
+    for (const std::string& canary : canaries) returned.erase(canary);
     add_rollout(*now.rollout, !canaries.empty(), out);
     add_unbuilt(now, out);
   }
   for (const NodeNow& node : now.nodes) {
     // A manual task is one for nodes that were never installed, too.
-    if ((!counts(node) && node.by_hand.empty()) || canaries.count(node.name)) continue;
+    if (!counts(node) && node.by_hand.empty()) continue;
+    const bool is_canary = canaries.count(node.name) || unjudged.count(node.name);
     if (auto problem = problem_of(node)) {
-      if (problem->kind != CauseKind::node_failed || !unjudged.count(node.name))
-        out.push_back(std::move(*problem));
+      if (problem->kind != CauseKind::node_failed || !is_canary) out.push_back(std::move(*problem));
     } else if (const auto back = returned.find(node.name);
-               back != returned.end() && runs_image_before(*now.rollout, node)) {
+               back != returned.end() && back->second.before == node.image_digest) {
       out.push_back({.kind = CauseKind::node_failed,
                      .node = node.name,
-                     .reason = back_because(back->second),
+                     .reason = back_because(back->second.reason),
                      .next = "muster rollout status"});
     } else {
       healthy.insert(node.name);

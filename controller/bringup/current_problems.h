@@ -22,6 +22,7 @@ struct NodeNow {
   NodeState state = NodeState::unknown;
   HeldBy held_by = HeldBy::nobody;
   std::string reason = {}, image_digest = {};  // of its row
+  TimeMs held_since = 0;                       // likewise
   TimeMs silent_since = 0;                     // NodesView::silent_since()
   // In the active run:
   std::optional<NodeRunState> in_run = {};  // none: it takes no part

@@ -120,6 +120,8 @@ class OfKind {
   void take_explained();
   void take_most_of_all();
   void take_steps();
+  using Identity = std::tuple<std::string, std::string, std::string>;
+  Identity identity_of(const Problem& problem) const;
   void take_reasons();
 
   const CauseKind kind_;
@@ -263,20 +265,13 @@ void OfKind::take_steps() {
   }
 }
 
-// What is left: problems with one reason are one cause, and silent nodes, which give none, one each.
+// What is left. Nodes with one reason are one cause, and silent ones, which give none, one each.
 void OfKind::take_reasons() {
-  using Key = std::tuple<std::string, std::string, std::string>;
-  std::map<Key, Problems> groups;
-  for (const Problem* problem : left_) {
-    const std::string reason = reason_of(*problem);
-    const bool unlike = is_of_nodes(kind_) && (reason.empty() || kind_ == CauseKind::node_silent);
-    groups[unlike ? Key{"node", problem->node.str(), ""}
-                  : Key{"reason", reason, is_of_nodes(kind_) ? problem->step : problem->image}]
-        .push_back(problem);
-  }
+  std::map<Identity, Problems> groups;
+  for (const Problem* problem : left_) groups[identity_of(*problem)].push_back(problem);
   left_.clear();
-  for (const auto& [key, problems] : groups) {
-    const auto& [what, value, more] = key;
+  for (const auto& [identity, problems] : groups) {
+    const auto& [what, value, more] = identity;
     Cause cause;
     if (what == "reason" && problems.front()->node != problems.back()->node) {
       cause.common = "reason";
@@ -284,6 +279,15 @@ void OfKind::take_reasons() {
     }
     add(problems, {what, value, more}, std::move(cause));
   }
+}
+
+// What is not about nodes is identified by its image or the part of the controller: the wording changes while
+// it lasts, "2 nights in a row".
+OfKind::Identity OfKind::identity_of(const Problem& problem) const {
+  if (!is_of_nodes(kind_)) return {"about", problem.part, problem.image};
+  const std::string reason = reason_of(problem);
+  if (reason.empty() || kind_ == CauseKind::node_silent) return {"node", problem.node.str(), ""};
+  return {"reason", reason, problem.step};
 }
 
 void add_merged(std::vector<Cause>& causes, const std::vector<Cause>& before) {

@@ -14,8 +14,10 @@ MUSTER_RECORD(BatchRun, number, run, canary, images)
 MUSTER_RECORD(Skip, reason, by, since, until)
 MUSTER_RECORD(Past, sparse(accepted_in), sparse(tried_in), sparse(postponed), sparse(failed), sparse(before),
               sparse(digest), sparse(reason), sparse(run), sparse(time))
+MUSTER_RECORD(Returned, before, reason)
 MUSTER_RECORD(Record, id, approval, row, started, ended, night, window_until, why_paused, runs, before, left,
-              sparse(images), sparse(past), sparse(skips), sparse(window), sparse(last_window))
+              sparse(images), sparse(returned), sparse(past), sparse(skips), sparse(window),
+              sparse(last_window))
 
 namespace {
 
@@ -101,9 +103,10 @@ Record following(const Record& before) {
   return out;
 }
 
-// A rollout of these images, of which nothing has begun. An image that was held still is.
-void begin_row(Record& record, const Approval& now, const std::string& target,
-               const std::map<std::string, HeldImage>& held) {
+// A rollout of these images, of which nothing has begun, behind `earlier`. An image that was held still is.
+void begin_row(Record& record, const Approval& now, const std::string& target, const Record& earlier) {
+  const auto held = held_images(earlier);
+  record.returned = returned_nodes(earlier);
   record.row = begun(record.id, target);
   record.images.clear();
   for (const auto& [name, image] : now.images) record.images[name] = image.digest;
@@ -132,7 +135,7 @@ Record at_start(const Record& record, const Approval& now, const std::string& ta
     out.approval = record.approval;
     out.night = record.night;
   }
-  begin_row(out, now, target, held_images(record));
+  begin_row(out, now, target, record);
   return out;
 }
 
@@ -144,6 +147,7 @@ Result<Record> with_builds(const Record& before, Record opened, const std::vecto
     opened.row->id = ++opened.id;
     opened.started = opened.window.opened;
     opened.runs.clear();
+    opened.returned = returned_nodes(before);
     opened.before.clear();
     opened.left.clear();
   }
@@ -156,7 +160,7 @@ Record after_builds(Record record, const Approval& now, const std::string& targe
   record.window.preparing = false;
   if (record.row->target == target) return record;
   const bool paused = record.row->paused;
-  begin_row(record, now, target, held_images(record));
+  begin_row(record, now, target, Record(record));
   record.row->paused = paused;
   record.window.first_batch = 1;
   return record;
@@ -205,6 +209,18 @@ void recall(View& view, const Record& record, TimeMs now) {
     node.named_canary = std::find(named.begin(), named.end(), node.name) != named.end();
     node.skipped = is_skipped(record, node.name, now);
   }
+}
+
+std::map<std::string, Returned> returned_nodes(const Record& record) {
+  std::map<std::string, Returned> out = record.returned;
+  if (!record.row) return out;
+  for (const auto& [node, run] : record.row->done) out.erase(node);
+  for (const auto& [node, failure] : record.row->failed) {
+    const auto before = record.before.find(node);
+    if (failure.returned && !failure.canary && before != record.before.end())
+      out[node] = {before->second, failure.reason};
+  }
+  return out;
 }
 
 std::map<std::string, HeldImage> held_images(const Record& record) {

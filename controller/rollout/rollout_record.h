@@ -74,6 +74,11 @@ struct Past {
   TimeMs time = 0;
 };
 
+// A node that a rollout failed on and that went back to its previous system, which works.
+struct Returned {
+  std::string before, reason;  // digest of that system's image; why it failed
+};
+
 struct Record {
   int64_t id = 0;
   Approval approval;
@@ -87,6 +92,7 @@ struct Record {
   // node -> why it waits or is left out, as of the last check: a Reason, or "REASON: text"
   std::map<std::string, std::string> left = {};
   std::map<std::string, std::string> images = {};  // of the row's target: name -> digest
+  std::map<std::string, Returned> returned = {};   // by node, of earlier rollouts under this approval
   std::map<std::string, Past> past = {};           // by node
   std::map<std::string, Skip> skips = {};          // by node; may hold ones that are over
   Window window = {};                              // of the last start; length 0: before it was recorded
@@ -113,6 +119,9 @@ Result<Record> judged(Record record, RunEnd end, TimeMs now);  // sets RunEnd::n
 
 // Fills in the part of the view that the record has: `night`, and the nodes' past and skips.
 void recall(View& view, const Record& record, TimeMs now);
+// Nodes that this or an earlier rollout under the approval failed on, canaries not counted. Each applies as
+// long as the node runs the image `before`.
+std::map<std::string, Returned> returned_nodes(const Record& record);
 // By name: Row::held.
 std::map<std::string, HeldImage> held_images(const Record& record);
 

@@ -119,18 +119,32 @@ std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const Win
   return {WindowOutcome::progress, why_left(record, result, look)};
 }
 
-}  // namespace
-
-WindowResult result_of(const Record& record, const LastLook& look, TimeMs now) {
+// Of the record's last night, with nothing counted yet.
+WindowResult empty_result(const Record& record, TimeMs opened, TimeMs now) {
   WindowResult out;
   out.rollout = record.id;
   out.night = record.night;
-  out.opened = record.window.opened;
+  out.opened = opened;
   out.ended = now;
   if (record.last_window) {
     const bool again = record.last_window->rollout == record.id && record.last_window->night == record.night;
     out.idle_before = again ? record.last_window->idle_before : idle_windows(*record.last_window);
   }
+  return out;
+}
+
+}  // namespace
+
+WindowResult without_approval(const Record& record, const std::string& why, TimeMs now) {
+  WindowResult out = empty_result(record, now, now);
+  out.outcome = WindowOutcome::nothing;
+  out.why = "approval";
+  out.detail = why;
+  return out;
+}
+
+WindowResult result_of(const Record& record, const LastLook& look, TimeMs now) {
+  WindowResult out = empty_result(record, record.window.opened, now);
   count(out, record);
   count_builds(out, record.window);
   std::tie(out.outcome, out.why) = outcome_of(record, out, look);
@@ -193,9 +207,9 @@ std::string window_line(const Record& record, TimeMs after) {
 std::string rollout_problem(const Record& record) {
   const std::string state = state_of(record);
   constexpr const char* kSee = ": `muster rollout status`";
-  if (state == "approved") return "";
   if (state == "paused") return fmt::format("paused ({}){}", record.why_paused, kSee);
-  if (!record.last_window) return "";
+  // With an approval, what came of windows before it is over.
+  if (!record.last_window || record.last_window->ended < record.approval.time) return "";
   const WindowResult& result = *record.last_window;
   const int64_t idle = idle_windows(result);
   const std::string times = idle > 1 ? fmt::format(", {} nights in a row", idle) : "";
@@ -207,7 +221,10 @@ std::string rollout_problem(const Record& record) {
     return fmt::format("nodes failed in its last window ({}){}{}", result.failed, and_unbuilt(result), kSee);
   if (!result.unbuilt.empty())
     return fmt::format("images were not built in its last window ({}){}", names_of_unbuilt(result), kSee);
-  return result.why == "prefetch" ? fmt::format("a slot could not be written ahead{}", kSee) : "";
+  if (result.why == "prefetch") return fmt::format("a slot could not be written ahead{}", kSee);
+  if (result.outcome == WindowOutcome::partial)
+    return fmt::format("nodes are left without their image ({}){}", result.why, kSee);
+  return "";
 }
 
 }  // namespace muster::rollout

@@ -35,8 +35,8 @@ struct WindowResult {
   int64_t rollout = 0, night = 0;  // Record::id and Record::night
   WindowOutcome outcome = WindowOutcome::done;
   // One word: a Reason, a WaitFor or a StopReason; or `error` (nothing could be planned or read), `clock` (it
-  // was opened by a wrong clock), `prefetch` (a slot could not be written ahead), `images` (one was not
-  // built, or not in time), `paused`. Empty for `done`.
+  // was opened by a wrong clock), `approval` (it is void, so the start was refused), `prefetch` (a slot could
+  // not be written ahead), `images` (one was not built, or not in time), `paused`. Empty for `done`.
   std::string why;
   std::string detail;  // for people
   TimeMs opened = 0, ended = 0;
@@ -56,6 +56,8 @@ struct LastLook {
 
 // `record.left` must be up to date.
 WindowResult result_of(const Record& record, const LastLook& look, TimeMs now);
+// Of a night whose window was not opened because the approval is void.
+WindowResult without_approval(const Record& record, const std::string& why, TimeMs now);
 // True if the record's last night was noted, and no batch began since.
 bool is_noted(const Record& record);
 // Nights in a row, this one included, in which no node was updated although one needed it.

@@ -33,12 +33,7 @@ ProcessMetrics own_process(TimeMs started) {
 }  // namespace
 
 const std::string& MetricsService::text() {
-  const SteadyMs now = parts_.reactor.steady();
-  if (!made_ || now - *made_ >= kFresh) {
-    text_ = exposition_of(gather());
-    made_ = now;
-  }
-  return text_;
+  return text_.get([this](const std::string&) { return exposition_of(gather()); });
 }
 
 ControllerMetrics MetricsService::gather() const {

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "controller/metrics/controller_metrics.h"
 #include "controller/ports/store.h"
 #include "controller/rollout/rollout_record.h"
+#include "sys/fresh.h"
 #include "sys/reactor.h"
 
 namespace muster {
@@ -49,8 +49,7 @@ class MetricsService {
   Parts parts_;
   const TimeMs started_;
   std::map<NodeName, TimeMs> certificate_ends_;
-  std::optional<SteadyMs> made_;
-  std::string text_;
+  Fresh<std::string> text_{parts_.reactor, kFresh};
 };
 
 }  // namespace muster

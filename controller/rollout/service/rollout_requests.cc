@@ -63,7 +63,12 @@ void RolloutService::start(WindowStart how, Done done) {
     const auto seen = port_.look();
     if (!seen.ok()) return refuse(seen.error());
     auto next = opened(record_, *seen, clocks(), how);
-    if (!next.ok()) return refuse(next.error());
+    if (!next.ok()) {
+      auto night = record_ ? not_opened(*record_, *seen, clocks(), how) : std::nullopt;
+      if (!night) return refuse(next.error());
+      return save_for(std::move(*night),
+                      [answer, error = next.error()](const Result<Json>&) { answer(error); });
+    }
     if (!is_joined(*record_, *next, clocks())) {
       const auto images = due_images(seen->rollout.rebuild, seen->built_at, reactor_.now());
       if (!images.empty()) next = with_builds(*record_, std::move(next).value(), images);

@@ -129,7 +129,7 @@ Json left_shown(const View& view, const Record& record, const std::vector<Left>&
 }
 
 Json rollout_event(const Record& record) {
-  const bool noted = record.row && is_noted(record);
+  const bool noted = is_noted(record);
   return {{"id", record.id},
           {"state", state_of(record)},
           {"night", record.night},

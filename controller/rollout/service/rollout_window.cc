@@ -79,4 +79,17 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
   return next;
 }
 
+std::optional<Record> not_opened(const Record& record, const SeenCluster& seen, const Clocks& now,
+                                 WindowStart how) {
+  const bool due = how.by_timer && how.late < seen.rollout.window;
+  const bool under_way = is_open(record.window, now) || (record.row && record.row->batch);
+  const std::string why = not_covered(record.approval, seen.now);
+  if (!due || under_way || why.empty() || !spent(record).empty()) return std::nullopt;
+  Record next = record;
+  ++next.night;
+  next.window.first_batch = record.row ? record.row->batches + 1 : 1;
+  next.last_window = without_approval(next, why, now.wall);
+  return next;
+}
+
 }  // namespace muster

@@ -31,5 +31,10 @@ bool is_joined(const rollout::Record& record, const rollout::Record& next, const
 // reason and what to do. conflict: a run of different images is active; it ends, and a retry is safe.
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
                                const rollout::Clocks& now, WindowStart how = {});
+// Returns the record with a night that the timer cannot begin because the approval is void. It is noted as a
+// result, since operators would otherwise find it in the log only. nullopt: that is not the reason, or another
+// night is under way, whose own result counts.
+std::optional<rollout::Record> not_opened(const rollout::Record& record, const SeenCluster& seen,
+                                          const rollout::Clocks& now, WindowStart how);
 
 }  // namespace muster

@@ -2,11 +2,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/json_dump.h"
+#include "controller/bringup/current_causes.h"
 #include "controller/executor/executor.h"
 #include "controller/rollout/rollout_record.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
+#include "tests/unit/plan/spec_text.h"
 
 using namespace muster;
 using api::Listener;
@@ -32,6 +35,42 @@ struct Cluster : Controller {
   }
 };
 
+// node10 to node99, which are equal; the first three failed, each for a reason of its own.
+struct NinetyNodes : Controller {
+  NinetyNodes() : Controller(source_dir() + "/playbooks", "/bin/true") {
+    std::string spec = testing::replaced(testing::kSpec, "[ base, storage, shared ]", "[ base ]");
+    spec = testing::replaced(spec, "node[01-03]", "node[10-99]");
+    spec = testing::replaced(spec, R"([ "52:54:00:20:00:01", "52:54:00:20:00:02", "52:54:00:20:00:03" ])",
+                             R"("52:54:00:20:00:{n}")");
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
+    have_firmware(10, 99, "1.0", 1);
+    on_reactor([&] {
+      Executor& executor = services().executor;
+      for (int i = 10; i <= 99; ++i)
+        executor.set_node(name_at(i), [](NodeRow& row) { row.state = NodeState::accepted; });
+      executor.quarantine(name_at(10), "it did not boot", HeldBy::run);
+      executor.quarantine(name_at(11), "no link", HeldBy::run);
+      executor.quarantine(name_at(12), "no disk", HeldBy::run);
+    });
+    settle();
+  }
+  static NodeName name_at(int i) { return NodeName("node" + std::to_string(i)); }
+  void have_firmware(int first, int last, const std::string& firmware, TimeMs time) {
+    HardwareFacts facts;
+    facts.firmware = firmware;
+    const FactsText text(dump_json(to_json(facts)));
+    REQUIRE(text.facts() != nullptr);
+    on_reactor([&] {
+      for (int i = first; i <= last; ++i)
+        services().executor.set_node(name_at(i), [text, time](NodeRow& row) {
+          row.facts = text;
+          row.facts_time = time;
+        });
+      services().causes.changed();
+    });
+  }
+};
+
 }  // namespace
 
 TEST_CASE("api: nodes behind one switch are one cause in status and why", "[api][causes]") {
@@ -54,6 +93,7 @@ TEST_CASE("api: nodes behind one switch are one cause in status and why", "[api]
   // One of them is well again: the same cause, until the other is, too.
   c.on_reactor([&] {
     c.services().executor.set_node("node01", [](NodeRow& row) { row.state = NodeState::accepted; });
+    c.services().causes.changed();
   });
   const Json fewer = c.get("/v1/status")["causes"];
   REQUIRE(fewer.size() == 1);
@@ -61,6 +101,7 @@ TEST_CASE("api: nodes behind one switch are one cause in status and why", "[api]
   CHECK(fewer[0]["since"] == cause["since"]);
   c.on_reactor([&] {
     c.services().executor.set_node("node02", [](NodeRow& row) { row.state = NodeState::accepted; });
+    c.services().causes.changed();
   });
   CHECK(c.get("/v1/status")["causes"].empty());
 }
@@ -73,10 +114,28 @@ TEST_CASE("api: a restart leaves a cause its id, and an operator's quarantine is
   const Json after = c.get("/v1/status")["causes"];
   REQUIRE(after.size() == 1);
   CHECK(after[0]["id"] == before[0]["id"]);
+  CHECK(after[0]["since"] == before[0]["since"]);
   for (const char* node : {"node01", "node02"})
     REQUIRE(c.call(Listener::local, "POST", std::string("/v1/nodes/") + node + "/quarantine", "{}").status ==
             200);
   CHECK(c.get("/v1/status")["causes"].empty());
+}
+
+TEST_CASE("api: what inventories have in common counts when all of them were read", "[api][causes]") {
+  NinetyNodes c;
+  // Of the first ones that are read, three failed; of all the others, none.
+  CHECK(c.get("/v1/status")["causes"].size() == 3);
+  c.on_reactor([&] {
+    while (c.services().causes.read_inventories()) {
+    }
+    c.services().causes.changed();
+  });
+  CHECK(c.get("/v1/status")["causes"].size() == 3);
+  c.have_firmware(10, 12, "2.0", 2);
+  const Json causes = c.get("/v1/status")["causes"];
+  REQUIRE(causes.size() == 1);
+  CHECK(causes[0]["common"] == "firmware");
+  CHECK(causes[0]["common_value"] == "2.0");
 }
 
 TEST_CASE("api: an image that a window did not build is a cause until it is built", "[api][causes]") {
@@ -105,5 +164,6 @@ TEST_CASE("api: an image that a window did not build is a cause until it is buil
   CHECK(causes[0]["next"] == "muster image build cpu --rebuild");
   std::filesystem::create_directories(c.state() + "/images/cpu/current");
   std::ofstream(c.state() + "/images/cpu/current/manifest.json") << "{}";
+  c.on_reactor([&] { c.services().causes.changed(); });
   CHECK(c.get("/v1/status")["causes"].empty());
 }

@@ -2,6 +2,7 @@
 #include "controller/bringup/current_problems.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tests/catch.h"
 
@@ -88,6 +89,14 @@ TEST_CASE("problems: each state of a node that needs a person is one", "[bringup
   CHECK(problems.front().node == "gpu01");
 }
 
+TEST_CASE("problems: a quarantined node is one since it was quarantined", "[bringup]") {
+  NodeNow node = well("gpu01");
+  node.state = NodeState::quarantined;
+  node.held_by = HeldBy::run;
+  node.held_since = 7;
+  CHECK(problems_of(node).front().since == 7);
+}
+
 TEST_CASE("problems: what operators do is none", "[bringup]") {
   NodeNow node = well("gpu01");
   node.silent_since = 5;
@@ -117,6 +126,45 @@ TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[brin
   // Re-imaged by hand since: well again.
   now.nodes[1].image_digest = "sha256:other";
   CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
+}
+
+TEST_CASE("problems: a node that went back is one over new builds, until it runs another image",
+          "[bringup]") {
+  rollout::Record record = with_canary_failed();
+  record.row->held.clear();
+  record.row->failed.erase("gpu01");
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu02")};
+  REQUIRE(count(current_problems(now), CauseKind::node_failed) == 1);
+  const std::string id = find_causes(current_problems(now), {}).front().id;
+  for (int night = 0; night < 2; ++night) {
+    record = rollout::with_builds(record, record, {"node"}).value();
+    REQUIRE(current_problems(now).size() == 1);  // the images are being built
+    CHECK(find_causes(current_problems(now), {}).front().id == id);
+    record = rollout::after_builds(record, {}, night == 0 ? "target" : "another target");
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(find_causes(current_problems(now), {}).front().id == id);
+  }
+  CHECK(record.row->failed.empty());
+  CHECK(current_problems(now).size() == 1);
+  now.nodes[0].image_digest = "sha256:newer";
+  CHECK(current_problems(now).empty());
+}
+
+TEST_CASE("problems: of a canary that failed, silence and a manual task are problems of their own",
+          "[bringup]") {
+  const rollout::Record record = with_canary_failed();
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu01")};
+  CHECK(current_problems(now).size() == 1);
+  now.nodes[0].silent_since = 5;
+  CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
+  now.nodes[0].by_hand = "power it on";
+  CHECK(count(current_problems(now), CauseKind::node_waits) == 1);
+  now.nodes[0].state = NodeState::quarantined;
+  CHECK(current_problems(now).size() == 1);
 }
 
 TEST_CASE("problems: a canary that fails is none of its own before its batch has ended", "[bringup]") {
@@ -177,6 +225,44 @@ TEST_CASE("problems: a rollout that stands still, and a night without result", "
     REQUIRE(current_problems(now).size() == 1);
     CHECK(current_problems(now).front().kind == CauseKind::window_bad);
     CHECK(current_problems(now).front().since == 77);
+  }
+  SECTION("stopped, and the next window is open: it is the same until that has a result") {
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::stopped;
+    record.last_window->why = "no-canary";
+    record.row->stage = rollout::Stage::stopped;
+    record.row->stop = rollout::StopReason::no_canary;
+    const auto before = current_problems(now);
+    record.row = rollout::started_again(*record.row, "target").value();
+    record.row->stage = rollout::Stage::canary;
+    const auto after = current_problems(now);
+    REQUIRE((before.size() == 1 && after.size() == 1));
+    CHECK(before.front().kind == CauseKind::rollout_stopped);
+    CHECK(after.front().kind == CauseKind::rollout_stopped);
+    CHECK(find_causes(before, {}).front().id == find_causes(after, {}).front().id);
+  }
+  SECTION("stopped by its canaries: also in the next window their images are the problem") {
+    record = with_canary_failed();
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::stopped;
+    record.last_window->why = "canary-failed";
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(current_problems(now).front().image == "node");
+  }
+  SECTION("the rollout is done, and nodes are left") {
+    record.row->stage = rollout::Stage::done;
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::partial;
+    record.last_window->why = "unavailable";
+    REQUIRE(current_problems(now).size() == 1);
+    CHECK(current_problems(now).front().kind == CauseKind::window_bad);
+  }
+  SECTION("what came of the last window before an approval does not count behind it") {
+    record.last_window = rollout::WindowResult{};
+    record.last_window->outcome = rollout::WindowOutcome::nothing;
+    record.last_window->ended = 77;
+    record.approval.time = 78;
+    CHECK(current_problems(now).empty());
   }
   SECTION("nodes failed, which are problems of their own") {
     record.last_window = rollout::WindowResult{};
@@ -261,6 +347,17 @@ TEST_CASE("problems: an image that a window did not build is one until it is bui
   SECTION("by hand") { now.built_at["gpu"] = 1500; }
   SECTION("or the spec does not declare it any more") { now.built_at.clear(); }
   CHECK(current_problems(now).empty());
+}
+
+TEST_CASE("problems: those of the controller stay the same causes in other words", "[bringup]") {
+  ClusterNow now;
+  std::set<std::string> ids;
+  for (const char* text : {"no interface", "dnsmasq exited with 2", "cannot bind"}) {
+    for (const char* topic : {"dhcp", "store", "image node", "image login", "receiver ops", "receiver mail"})
+      now.controller[topic] = text;
+    for (const Cause& cause : find_causes(current_problems(now), {})) ids.insert(cause.id);
+  }
+  CHECK(ids.size() == 6);
 }
 
 TEST_CASE("problems: only nodes in service are compared", "[bringup]") {

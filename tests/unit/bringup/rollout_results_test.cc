@@ -127,6 +127,38 @@ TEST_CASE("rollout night: another run, or a controller that cannot plan, takes a
   CHECK(w.service->record()->last_window->why == "error");
 }
 
+TEST_CASE("rollout night: one that a void approval refuses is noted, and is a problem until an approval",
+          "[rollout][service][night]") {
+  for (const bool begun : {false, true}) {
+    NightWorld w(3);
+    if (begun) REQUIRE(w.night()["outcome"] == "done");
+    const int64_t before = begun ? 1 : 0;
+    ++w.cluster.now.spec_revision;              // a label was added
+    CHECK(code_of(w.start()) == Code::denied);  // its operator reads why
+    CHECK(w.problem() == "");
+    for (int64_t i = 1; i <= 2; ++i) {
+      w.reactor.advance(24 * 60 * kMinute);
+      CHECK(code_of(w.start({0, true})) == Code::denied);
+      const Json night = w.status()["last_window"];
+      CHECK(night["outcome"] == "nothing");
+      CHECK(night["why"] == "approval");
+      CHECK(night["detail"] != "");
+      CHECK(night["night"] == before + i);
+      CHECK(night["idle_windows"] == i);
+      CHECK(w.problem() != "");
+      w.reactor.advance(60 * kMinute);
+      w.kill();
+      CHECK(w.status()["last_window"] == night);
+    }
+    CHECK(w.cluster.runs.size() == (begun ? 2U : 0U));
+    REQUIRE(w.approve().ok());
+    CHECK(w.problem() == "");
+    REQUIRE(w.start().ok());
+    CHECK(w.problem() == "");
+    w.night_is_over();
+  }
+}
+
 TEST_CASE("rollout night: failed nodes within the budget, and a failed canary", "[rollout][service][night]") {
   NightWorld w(5);
   w.cluster.spec.failure_budget = 2;

@@ -269,6 +269,25 @@ TEST_CASE("causes: a restart, which remembers nothing, finds the same ids", "[ca
   CHECK(find_causes({dhcp}, places).front().id == find_causes({later}, places).front().id);
 }
 
+TEST_CASE("causes: what is not about nodes keeps its id, whatever it says", "[causes]") {
+  const auto id_of = [](const Problem& problem) { return causes_of({problem}, {}).front().id; };
+  Problem night{.kind = CauseKind::window_bad, .reason = "rollout: no node was updated (nodes)"};
+  Problem dhcp{.kind = CauseKind::controller, .reason = "dhcp: dnsmasq ended", .part = "dhcp"};
+  Problem held{.kind = CauseKind::rollout_stopped, .node = node(1), .reason = "no link", .image = "node"};
+  const std::string of_night = id_of(night), of_dhcp = id_of(dhcp), of_held = id_of(held);
+  night.reason = "rollout: no node was updated (healing), twice in a row";
+  dhcp.reason = "dhcp: exit 2, no interface";
+  held.node = node(2);
+  held.reason = "no disk";
+  CHECK(id_of(night) == of_night);
+  CHECK(id_of(dhcp) == of_dhcp);
+  CHECK(id_of(held) == of_held);
+  held.image = "login";
+  dhcp.part = "store";
+  CHECK(id_of(held) != of_held);
+  CHECK(id_of(dhcp) != of_dhcp);
+}
+
 TEST_CASE("causes: what becomes part of a greater cause is merged, not over", "[causes]") {
   const Places places = cluster();
   const auto before = find_causes({silent(93), silent(94), silent(7)}, places);

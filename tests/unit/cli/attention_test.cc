@@ -140,6 +140,14 @@ TEST_CASE("what came of a rollout's last window is its exit code, until it is re
   CHECK(words_of_rollout({{"state", "none"}, {"last_window", nullptr}}).count("none") == 1);
 }
 
+TEST_CASE("a night that a void approval refused needs an operator, until another approval", "[cli]") {
+  Json shown = {{"state", "approved"}, {"last_window", {{"outcome", "nothing"}, {"ended", 6}}}};
+  shown["approval"]["time"] = 5;
+  CHECK(words_of_rollout(shown).count("nothing") == 1);
+  shown["approval"]["time"] = 7;
+  CHECK(words_of_rollout(shown).empty());
+}
+
 TEST_CASE("a word that a verb does not have is bad usage, reported with those that it has", "[cli]") {
   for (const auto& [what, known] : std::map<Shown, std::string>{
            {Shown::status, "silent"}, {Shown::runs, "partial"}, {Shown::rollout, "stopped"}}) {

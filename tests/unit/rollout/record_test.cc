@@ -119,6 +119,27 @@ TEST_CASE("rollout record: a canary that failed under an earlier version holds i
   CHECK(held_images(again).count("gpu") == 1);
 }
 
+TEST_CASE("rollout record: a node that went back is remembered until it succeeds, or an approval",
+          "[rollout]") {
+  View view = cluster(4, 1);
+  Record record = started(approved({}, approval_of("new")), "new");
+  record = after_batch(record, view, Outcome::accepted, 5);  // the canary
+  view.nodes[0].image_now = "new";
+  record = after_batch(record, view, Outcome::returned, 6);
+  REQUIRE(returned_nodes(record).count("n01") == 1);
+  record = with_builds(record, at_start(record, approval_of("new"), "t1"), {"gpu"}).value();
+  CHECK(returned_nodes(record).at("n01").before == "old");
+  record = after_builds(record, approval_of("newer"), "t2");
+  record = record_from_text(to_text(record)).value();
+  CHECK(record.row->failed.empty());  // it is tried again
+  CHECK(returned_nodes(record).at("n01").reason == "as the test says");
+  CHECK(returned_nodes(at_start(record, approval_of("newest"), "t3")).count("n01") == 1);
+  Record succeeded = record;
+  succeeded.row->done["n01"] = 7;
+  CHECK(returned_nodes(succeeded).empty());
+  CHECK(returned_nodes(started(approved(record, approval_of("newer")), "newer")).empty());
+}
+
 TEST_CASE("rollout record: a skip outlives a start", "[rollout]") {
   Record record = approved({}, approval_of("new"));
   record.skips["n00"] = {"demo", "ada", 5, 0};
