@@ -89,9 +89,8 @@ void add_fail_on(Verb& verb, Shown what, FailOn& flags) {
   verb.add_flag("--exit-code", &flags.exit_code,
                 "end with an exit code other than 0 if an operator is needed");
   verb.add_option("--fail-on", &flags.states,
-                  what == Shown::status
-                      ? "the same for these states, in place of the causes: " + words
-                      : "the same for these states; default: " + words);
+                  what == Shown::status ? "the same for these states, in place of the causes: " + words
+                                        : "the same for these states; default: " + words);
 }
 
 Result<std::set<std::string>> fail_words(Shown what, const FailOn& flags) {
