@@ -311,7 +311,7 @@ TEST_CASE("notices: a receiver that is new gets what is open in one, without wha
   for (const char* id : {"aaaa", "bbbb", "cccc", "dddd", "eeee"}) five.push_back(cause_of(id, {id}));
   s.with(five);
   CHECK(s.made.empty());
-  REQUIRE(acknowledge(s.book, "cccc", {"anna"}).ok());
+  REQUIRE(acknowledge(s.book, "cccc", {"anna", "", s.now}).ok());
   s.receiver("ops");
   s.with(five);
   const auto first = s.sent_to("ops");
