@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "controller/boot/service/boot_service.h"
 #include "controller/current/current_spec.h"
 #include "controller/link/storage_reports.h"
 #include "controller/metrics/service/metrics_sources.h"
@@ -91,7 +92,8 @@ TEST_CASE("metrics: twenty scrapers at once are served from one page, and the ne
 TEST_CASE("metrics: nodes of the store count by their state, machines that are undeclared apart",
           "[metrics]") {
   Bench b;
-  b.executor->set_node("unknown-52-54-00-20-00-09", [](NodeRow& row) { row.state = NodeState::unadmitted; });
+  b.executor->set_node(NodeName(unknown_name("52:54:00:20:00:09")),
+                       [](NodeRow& row) { row.state = NodeState::unadmitted; });
   const Series all = b.now();
   CHECK(all.of("muster_nodes{state=\"accepted\"}") == "2");
   CHECK(all.of("muster_nodes{state=\"discovered\"}") == "1");
