@@ -40,7 +40,7 @@ std::vector<std::string> account_fields(const std::string& line) {
 int64_t account_id(const std::string& text) {
   uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+  return error == std::errc() && end == text.data() + text.size() ? int64_t{value} : -1;
 }
 
 std::vector<PasswdEntry> users_of(const Files& files) {

@@ -119,7 +119,7 @@ TEST_CASE("the newest run decides, and one that is active is none to fail on", "
   CHECK(words_of_runs({{"runs", Json::array()}}).empty());
 }
 
-TEST_CASE("what came of a rollout's last window is its exit code, until it is resumed or approved anew",
+TEST_CASE("what came of a rollout's last window is its exit code, until it is resumed or approved again",
           "[cli]") {
   for (const auto& [outcome, word] : rollout::kWindowOutcomes) {
     CAPTURE(word);

@@ -46,7 +46,7 @@ class Year {
     quiet.name = "quiet";
     quiet.quiet = {kQuietFrom, kQuietUntil};
     for (int i = 0; i < kNights; ++i) draw(i * 24 * kHour);
-    add(upto(kNights - 10) * 24 * kHour + upto(24 * kHour), {Event::declare});
+    add(drawn(kNights - 10) * 24 * kHour + drawn(24 * kHour), {Event::declare});
   }
 
   void play() {
@@ -83,8 +83,8 @@ class Year {
   bool forget_notice = false;  // for a test of the checker
 
  private:
-  int64_t upto(int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random_); }
-  bool chance(int percent) { return upto(99) < percent; }
+  int64_t drawn(int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random_); }
+  bool chance(int percent) { return drawn(99) < percent; }
   // Every length between 5 s and 5 days is as likely in its order of magnitude.
   DurationMs some_time() {
     const double low = std::log(5'000.0), high = std::log(5.0 * 24 * 3'600'000);
@@ -93,18 +93,18 @@ class Year {
   void add(DurationMs at, Event event) { events_.emplace(at, std::move(event)); }
 
   void draw(DurationMs night) {
-    const DurationMs begin = night + 21 * kHour + upto(10 * kHour);
+    const DurationMs begin = night + 21 * kHour + drawn(10 * kHour);
     if (chance(20)) add_fault(begin, 1);
-    if (chance(1)) add_fault(begin, 10 + upto(10));  // flaps
-    if (upto(299) == 0)
-      for (int64_t i = 12 + upto(40); i > 0; --i) add_fault(begin + upto(5 * kSecond), 1);
-    if (chance(2)) add(begin, {Event::set_clock, "", {}, 0, (upto(1) ? 1 : -1) * upto(5 * kHour)});
+    if (chance(1)) add_fault(begin, 10 + drawn(10));  // flaps
+    if (drawn(299) == 0)
+      for (int64_t i = 12 + drawn(40); i > 0; --i) add_fault(begin + drawn(5 * kSecond), 1);
+    if (chance(2)) add(begin, {Event::set_clock, "", {}, 0, (drawn(1) ? 1 : -1) * drawn(5 * kHour)});
     if (chance(3)) {
-      const DurationMs off = chance(20) ? upto(60 * kHour) : 0;
-      add(begin + upto(kHour), {Event::restart, "", {}, 0, off});
+      const DurationMs off = chance(20) ? drawn(60 * kHour) : 0;
+      add(begin + drawn(kHour), {Event::restart, "", {}, 0, off});
     }
     if (chance(2)) {
-      const DurationMs down = chance(20) ? 24 * kHour + upto(12 * kHour) : upto(6 * kHour);
+      const DurationMs down = chance(20) ? 24 * kHour + drawn(12 * kHour) : drawn(6 * kHour);
       add(begin, {Event::down, "", {}, 0, down});
       add(begin + down, {Event::up});
     }
@@ -113,30 +113,30 @@ class Year {
   void add_fault(DurationMs at, int64_t times) {
     Event event;
     event.cause = fmt::format("{:012x}", ++last_cause_);
-    event.kind = static_cast<CauseKind>(upto(static_cast<int64_t>(CauseKind::receiver)));
+    event.kind = static_cast<CauseKind>(drawn(static_cast<int64_t>(CauseKind::receiver)));
     for (int64_t i = 0; i < times; ++i) {
       event.what = Event::begin;
-      event.nodes = static_cast<size_t>(1 + upto(3));
+      event.nodes = static_cast<size_t>(1 + drawn(3));
       add(at, event);
-      const DurationMs lasts = times > 1 ? 10 * kSecond + upto(3 * kHour) : some_time();
+      const DurationMs lasts = times > 1 ? 10 * kSecond + drawn(3 * kHour) : some_time();
       if (chance(20)) {
         Event grows = event;
         grows.what = Event::grow;
         grows.nodes *= 3;
-        const DurationMs after = upto(lasts);
+        const DurationMs after = drawn(lasts);
         add(at + after, grows);
         if (chance(50)) {  // shrinks to what it was, and grows again
-          const DurationMs shrinks = after + upto(lasts - after), again = shrinks + upto(lasts - shrinks);
+          const DurationMs shrinks = after + drawn(lasts - after), again = shrinks + drawn(lasts - shrinks);
           grows.nodes = event.nodes;
           add(at + shrinks, grows);
           grows.nodes *= 4;
           add(at + again, grows);
         }
       }
-      if (chance(15)) add(at + std::min(lasts - 1, kMinute + upto(kHour)), {Event::ack, event.cause});
+      if (chance(15)) add(at + std::min(lasts - 1, kMinute + drawn(kHour)), {Event::ack, event.cause});
       event.what = Event::end;
       add(at + lasts, event);
-      at += lasts + 10 * kSecond + upto(2 * kHour);
+      at += lasts + 10 * kSecond + drawn(2 * kHour);
     }
   }
 
