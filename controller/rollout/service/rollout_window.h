@@ -32,8 +32,8 @@ bool is_joined(const rollout::Record& record, const rollout::Record& next, const
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
                                const rollout::Clocks& now, WindowStart how = {});
 // Returns the record with a night that the timer cannot begin because the approval is void. It is noted as a
-// result, since operators would otherwise find it in the log only. nullopt: that is not the reason, or another
-// night is under way, whose own result counts.
+// result, since operators would otherwise find it in the log only. nullopt: that is not the reason, or
+// another night is under way, whose own result counts.
 std::optional<rollout::Record> not_opened(const rollout::Record& record, const SeenCluster& seen,
                                           const rollout::Clocks& now, WindowStart how);
 
