@@ -1,7 +1,8 @@
 #include "base/time_zone.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/scan.h"
 
 namespace muster {
 namespace {
@@ -62,14 +63,12 @@ struct RuleText {
       while (!rest.empty() && rest.front() != '>') rest.remove_prefix(1);
       return skip('>');
     }
-    while (!rest.empty() && std::isalpha(static_cast<unsigned char>(rest.front()))) rest.remove_prefix(1);
+    while (!rest.empty() && is_letter(rest.front())) rest.remove_prefix(1);
     return rest.size() < before;
   }
   bool number(int64_t& out) {
     size_t digits = 0;
-    for (out = 0;
-         digits < rest.size() && digits < 4 && std::isdigit(static_cast<unsigned char>(rest[digits]));
-         ++digits)
+    for (out = 0; digits < rest.size() && digits < 4 && is_digit(rest[digits]); ++digits)
       out = out * 10 + (rest[digits] - '0');
     rest.remove_prefix(digits);
     return digits > 0;

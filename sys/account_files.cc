@@ -68,6 +68,12 @@ std::optional<PasswdEntry> find_user(const Files& files, const std::string& name
   return named(users_of(files), name);
 }
 
+std::string user_of_id(const Files& files, uint32_t uid) {
+  for (const PasswdEntry& user : users_of(files))
+    if (user.uid == uid) return user.name;
+  return "";
+}
+
 std::optional<GroupEntry> find_group(const Files& files, const std::string& name) {
   return named(groups_of(files), name);
 }

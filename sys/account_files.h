@@ -30,6 +30,8 @@ std::vector<PasswdEntry> users_of(const Files& files);
 std::vector<GroupEntry> groups_of(const Files& files);
 
 std::optional<PasswdEntry> find_user(const Files& files, const std::string& name);
+// "": no line has this id.
+std::string user_of_id(const Files& files, uint32_t uid);
 std::optional<GroupEntry> find_group(const Files& files, const std::string& name);
 
 // A decimal id of at most 32 bits, else -1.

@@ -116,9 +116,8 @@ std::optional<uint32_t> user_of(const Files& files, int64_t pid) {
 }
 
 std::string user_name(const Files& files, uint32_t uid) {
-  for (const PasswdEntry& user : users_of(files))
-    if (user.uid == uid) return user.name;
-  return fmt::format("uid {}", uid);
+  const std::string name = user_of_id(files, uid);
+  return name.empty() ? fmt::format("uid {}", uid) : name;
 }
 
 std::string login_name(const Files& files, int64_t pid) {

@@ -7,7 +7,7 @@
 namespace muster::api {
 
 void UserNames::find(uint32_t uid, Then then) {
-  if (const std::string name = local_name(uid); !name.empty()) return then(name);
+  if (const std::string name = user_of_id(files_, uid); !name.empty()) return then(name);
   const auto known = known_.find(uid);
   if (known != known_.end() && reactor_.steady() - known->second.since < kKept)
     return then(known->second.name);
@@ -17,12 +17,6 @@ void UserNames::find(uint32_t uid, Then then) {
   Search& search = searches_[uid];
   search.waiting.push_back(std::move(then));
   if (running == searches_.end()) begin(uid, search);
-}
-
-std::string UserNames::local_name(uint32_t uid) const {
-  for (const PasswdEntry& user : users_of(files_))
-    if (user.uid == uid) return user.name;
-  return "";
 }
 
 void UserNames::begin(uint32_t uid, Search& search) {

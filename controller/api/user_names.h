@@ -49,7 +49,6 @@ class UserNames {
     bool late = false;  // its deadline has passed
     Reactor::TimerId deadline = 0;
   };
-  std::string local_name(uint32_t uid) const;
   void begin(uint32_t uid, Search& search);
   void give_up(uint32_t uid);
   void found(uint32_t uid, const std::string& name);

@@ -4,6 +4,7 @@
 
 #include "base/facts.h"
 #include "base/json_at.h"
+#include "controller/causes/cause_text.h"
 #include "controller/rollout/window_result.h"
 #include "controller/spec/spec.h"
 
@@ -75,9 +76,7 @@ bool CurrentCauses::read_inventories() {
     known = {row.facts_time, "", ""};
     const auto facts = row.facts.facts();
     if (!facts) continue;
-    const SystemFacts& system = facts->system;
-    known.model =
-        system.vendor + (system.vendor.empty() || system.product.empty() ? "" : " ") + system.product;
+    known.model = model_value(facts->system.vendor, facts->system.product);
     known.firmware = facts->firmware;
   }
   return unread;

@@ -4,17 +4,16 @@
 
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/json_at.h"
+#include "controller/causes/cause_text.h"
 #include "controller/rollout/next.h"
 #include "controller/rollout/window_result.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kReceiverTopic = "receiver ";
 constexpr DurationMs kBeforeEnd = 14 * 24 * 60 * kMinute;  // of a certificate
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }

@@ -92,6 +92,10 @@ std::string with_names(const std::string& command, const Cause& cause, const std
   return names.size() > kLongestNames ? without_names : command + names;
 }
 
+std::string model_value(const std::string& vendor, const std::string& product) {
+  return vendor + (vendor.empty() || product.empty() ? "" : " ") + product;
+}
+
 std::string on_one_line(const std::string& text) { return printable(text); }
 
 void describe(Cause& cause, size_t of, const std::vector<const Problem*>& problems) {

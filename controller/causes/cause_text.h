@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/causes/cause.h"
@@ -9,6 +10,9 @@
 namespace muster {
 
 bool is_of_nodes(CauseKind kind);
+
+// How the topics of problems begin that receivers of notices have; the receiver's name follows.
+inline constexpr std::string_view kReceiverTopic = "receiver ";
 
 // Sets `what` and `next` of a cause whose other members are set. `of`: how many nodes have the common value;
 // 0 if it is no property of nodes. `problems`: those behind it, at least one. Where the kind is not about
@@ -18,6 +22,9 @@ void describe(Cause& cause, size_t of, const std::vector<const Problem*>& proble
 // `command` with the names of the cause's nodes behind it; `without_names` where they are too long for a
 // command line that a person reads.
 std::string with_names(const std::string& command, const Cause& cause, const std::string& without_names);
+
+// NodePlace::model: "Dell Inc. PowerEdge XE9680". Either may be "".
+std::string model_value(const std::string& vendor, const std::string& product);
 
 // Without control characters.
 std::string on_one_line(const std::string& text);

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "controller/causes/cause_text.h"
+
 namespace muster::notices {
 
 namespace {
@@ -483,7 +485,7 @@ size_t waiting_for(const Book& book, const std::string& receiver) {
                     [&](const Notice& notice) { return notice.to.count(receiver) > 0; }));
 }
 
-std::string receiver_topic(const std::string& receiver) { return "receiver " + receiver; }
+std::string receiver_topic(const std::string& receiver) { return std::string(kReceiverTopic) + receiver; }
 
 bool is_failing(const Book& book, const std::string& receiver) {
   const auto state = book.receivers.find(receiver);

@@ -27,7 +27,7 @@ NodePlace place_of(const NodeReport& node) {
   NodePlace out;
   out.rack = node.rack;
   out.network_switch = node.network_switch;
-  out.model = node.vendor + (node.vendor.empty() || node.product.empty() ? "" : " ") + node.product;
+  out.model = model_value(node.vendor, node.product);
   out.firmware = node.firmware;
   out.image = image_value(node.image, node.image_digest);
   return out;

@@ -47,6 +47,7 @@ TEST_CASE("account files: empty fields stay, lines that are none are left out", 
   CHECK(users[3].home.empty());
   CHECK(users[4].uid == -1);
   CHECK(users[4].gid == -1);
+  CHECK(user_of_id(at.files(), UINT32_MAX).empty());  // an id that is none is not this one
   const auto groups = groups_of(at.files());
   REQUIRE(groups.size() == 2);
   CHECK(groups[1].gid == 27);
@@ -57,6 +58,8 @@ TEST_CASE("account files: by name, the first line counts", "[sys][accounts]") {
   const Accounts at("anna:x:1000:1000::/home/anna:/bin/sh\nanna:x:0:0::/root:/bin/sh\n", "anna:x:1000:\n");
   CHECK(find_user(at.files(), "anna").value().uid == 1000);
   CHECK_FALSE(find_user(at.files(), "ann").has_value());
+  CHECK(user_of_id(at.files(), 0) == "anna");
+  CHECK(user_of_id(at.files(), 1).empty());
   CHECK(find_group(at.files(), "anna").value().gid == 1000);
   CHECK_FALSE(find_group(at.files(), "").has_value());
   const Files none("/nonexistent");
