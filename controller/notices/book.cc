@@ -476,6 +476,7 @@ Notice test_notice(const std::string& number, TimeMs now) {
   out.kind = "test";
   out.what = "a test: this receiver gets muster's notices";
   out.next = "muster notify";
+  out.open = false;
   return out;
 }
 

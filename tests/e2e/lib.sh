@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 for tool in jq sqlite3 curl; do command -v "$tool" >/dev/null || { echo "$tool is missing: scripts/deps.sh test" >&2; exit 1; }; done
 
 muster=${MUSTER_BUILD:-build}/muster   # musterd and the agent are those beside it
-work=$(mktemp -d /var/tmp/muster-e2e.XXXXXX)
+# kept_work: of a test that goes on with the lab that another run of it left.
+work=${kept_work:-$(mktemp -d /var/tmp/muster-e2e.XXXXXX)}
 export MUSTER_LAB_DIR=$work/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
 

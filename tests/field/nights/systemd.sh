@@ -25,7 +25,7 @@ END
 boot() {
   unshare -mpfuiC --kill-child --mount-proc bash "$WORK/pid1" > "$WORK/pid1.log" 2>&1 &
   local outer=$!
-  for _ in $(seq 50); do
+  for _ in $(seq 150); do
     pid1=$(pgrep -P "$outer") && in_systemd systemctl is-active --quiet field.target && return
     sleep 0.2
   done

@@ -4,6 +4,7 @@
 #include "base/json_at.h"
 #include "base/split.h"
 #include "base/utf8.h"
+#include "controller/notices/book.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -47,6 +48,9 @@ TEST_CASE("notices: the plain JSON has what a program needs", "[notices]") {
   Notice of_day;
   of_day.state = NoticeState::daily;
   CHECK(plain_json(of_day, "gaggle")["since"].is_null());
+  const Json test = plain_json(test_notice("1", 1'767'225'600'000), "gaggle");
+  CHECK(test["state"] == "test");
+  CHECK(test["open"] == false);  // it is about no cause
 }
 
 TEST_CASE("notices: Slack's marks in a text from a node are none", "[notices]") {
