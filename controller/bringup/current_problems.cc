@@ -170,7 +170,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
                      .node = node.name,
                      .reason = back_because(back->second.reason),
                      .next = "muster rollout status"});
-    } else {
+    } else if (node.state != NodeState::installing) {  // which mounts its file systems later
       healthy.insert(node.name);
     }
   }

@@ -286,6 +286,18 @@ TEST_CASE("problems: storage counts for nodes that are well otherwise", "[bringu
   CHECK(count(found, CauseKind::node_degraded) == 1);
 }
 
+TEST_CASE("problems: what a node that is being installed has not mounted yet is none", "[bringup]") {
+  ClusterNow now;
+  now.nodes = {well("gpu01")};
+  const Json absent = {{"node", "gpu01"}, {"problem", "/scratch is not mounted"}};
+  now.storage.push_back({{"name", "scratch"}, {"problems", Json::array({absent})}});
+  CHECK(count(current_problems(now), CauseKind::node_degraded) == 1);
+  now.nodes[0].state = NodeState::installing;
+  CHECK(current_problems(now).empty());
+  now.nodes[0].silent_since = 5;
+  CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
+}
+
 TEST_CASE("problems: those of the controller have the kind of their topic", "[bringup]") {
   ClusterNow now;
   now.controller = {{"dhcp", "no interface"}, {"receiver ops", "500"}};
