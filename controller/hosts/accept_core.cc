@@ -176,6 +176,12 @@ void AcceptCore::take_inventory(const ReachedHost& host) {
                     });
 }
 
+Status AcceptCore::find_profile(const std::string& profile) {
+  const auto playbooks = bringup->playbooks(nullptr);
+  if (!playbooks.ok() || (*playbooks)->all.count("acceptance/" + profile) > 0) return Ok{};
+  return fail(Code::not_found, fmt::format("there is no acceptance profile '{}'", profile));
+}
+
 bool AcceptCore::needs_addresses(const std::string& profile) {
   const auto playbooks = bringup->playbooks(nullptr);
   if (!playbooks.ok()) return true;

@@ -81,6 +81,8 @@ struct AcceptCore {
   int64_t newest_run();
   // The host's inventory becomes the node's.
   void take_inventory(const ReachedHost& host);
+  // not_found: there is no such profile. Playbooks that cannot be read are an error of the plan.
+  Status find_profile(const std::string& profile);
   // True if a step of the profile uses the addresses of hosts, or if it is not known.
   bool needs_addresses(const std::string& profile);
   // Returns {"run", "nodes", ...} as in /v1/status, for the hosts of the spec.

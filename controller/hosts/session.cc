@@ -112,6 +112,7 @@ Status Session::prepare() {
                 "muster-accept, which runs the measurements, is not installed next to this program");
   AcceptCore::Owner owner{[this] { return added(); }, [this](const RunRow& run) { ended(run); }};
   TRY(core_, AcceptCore::open(reactor_, options_.core, options_.keys, std::move(owner)));
+  if (!options_.drift_only) TRY_(core_->find_profile(options_.profile));
   core_->images.programs().offer_gpu(options_.gpu.by_cuda);
   TRY(auto files, program_files(core_->images));
   programs_ = std::make_shared<const ProgramFiles>(std::move(files));

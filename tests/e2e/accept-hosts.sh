@@ -27,6 +27,7 @@ make_tree() {  # make_tree SUITE
   mkdir -p "$tree/opt/ssh/lib"
   tar -C "$dir/base/$1" --exclude=./usr/share --exclude=./var --exclude=./proc --exclude=./dev --exclude=./sys -c . | tar -x -C "$tree"
   mkdir -p "$tree"/{proc,dev,sys,var/tmp,tmp}
+  chmod 1777 "$tree"/{var/tmp,tmp}
   glibc_of "$1" >"$work/glibc-$1"
   for library in $(chroot "$dir/base/$1" ldd /usr/bin/ssh | awk '$2 == "=>" { print $3 }'); do
     grep -qxF "${library##*/}" "$work/glibc-$1" || cp -L "$dir/base/$1/$library" "$tree/opt/ssh/lib/"
@@ -226,16 +227,16 @@ up
 ends_with 0 --profile lab
 # Names that this machine does not know, as behind a jump host, of machines with one product UUID.
 tag=$(ip netns list | awk '/^mh/ { print $1; exit }')
-cp "$dir/ssh_config" "$work/ssh_config"
+cp "$dir/ssh_config" "$work/inner_config"
 for i in 1 3; do
   printf 'Host inner0%s\n  User ops\n  IdentityFile %s/key\n  IdentitiesOnly yes\n  UserKnownHostsFile %s/known_hosts\n  HostName inner0%s.cluster.internal\n  HostKeyAlias 10.63.0.%s\n  ProxyCommand ip netns exec %s socat - TCP:10.63.0.%s:22\n' \
-    "$i" "$dir" "$dir" "$i" "$i" "$tag" "$i" >>"$work/ssh_config"
+    "$i" "$dir" "$dir" "$i" "$i" "$tag" "$i" >>"$work/inner_config"
 done
 uuid=$dir/hosts/node03/machine/dmi/product_uuid
 cp "$uuid" "$work/uuid"
 cat "$dir/hosts/node01/machine/dmi/product_uuid" >"$uuid"
 got=0
-"$program" accept --hosts inner01,inner03 --ssh-config "$work/ssh_config" --name inner --profile lab --json >"$work/json" || got=$?
+"$program" accept --hosts inner01,inner03 --ssh-config "$work/inner_config" --name inner --profile lab --json >"$work/json" || got=$?
 check "hosts whose names are unknown here, and that have one UUID, are accepted" test $got = 0
 cat "$work/uuid" >"$uuid"
 # A name and where it leads.
@@ -268,13 +269,13 @@ accept --beside-jobs --json >"$work/json" || got=$?
 check "beside jobs the busy one is looked at, and not accepted" verdict_is node04 looked_at
 check "none is accepted" jq -e 'all(.hosts[]; .verdict != "accepted")' "$work/json"
 check "and it is exit 3" test $got = 3
-hosts_end
 
 # ---- bad input
 printf 'node01 -oProxyCommand=x\n' >"$work/bad.txt"
 hosts=$work/bad.txt expect_exit 2 accept --json
 hosts=$work/no-such.txt expect_exit 2 accept --json
 expect_exit 2 accept --profile no-such --json
+hosts_end
 
 # ---- README's third block, as it stands there
 mkdir "$work/tree"

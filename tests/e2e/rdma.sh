@@ -3,14 +3,13 @@
 # stands on: agent/steps/network/rdma_ports* controller/engines/local_engine* controller/plan/acceptance_steps* controller/power/redfish*
 # stands on: controller/report kernels/common/connection* kernels/counters/counters* kernels/rdma playbooks/acceptance/lab.yaml playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
-# stands on: controller/image/programs* scripts/perftest.sh scripts/release.sh
+# stands on: controller/image/programs* scripts/perftest.sh
 source "$(dirname "$0")/lib.sh"
-# The programs of the build, and beside them the perftest that the archive carries.
-unpack_archive "$work/unpacked"
+# The programs of the build, and beside them the perftest that the archive carries, as scripts/release.sh fetches it.
 mkdir -p "$work/tree/build"
 for entry in *; do [[ $entry == build* ]] || ln -s "$PWD/$entry" "$work/tree/$entry"; done
 for entry in muster musterd muster-agent muster-accept muster-accept-nvml muster-mpi-check; do cp -a "${muster%/*}/$entry" "$work/tree/build/"; done
-cp -a "$unpacked/lib/muster/perftest" "$work/tree/build/"
+scripts/perftest.sh "$work/tree/build/perftest"
 muster=$work/tree/build/muster
 # No acceptance while installing, no shared storage: this test has profiles of its own below.
 small_spec 3 's/storage-local \]/storage-local, mpi, interconnect ]/' 's/kernel: cloud/kernel: full/' 's/^lab:/vars: { soft_roce: "yes" }\nlab:/' >"$work/cluster.yaml"

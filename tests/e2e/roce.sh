@@ -45,13 +45,13 @@ done
 
 # perftest along one rail: its ports count the bytes, the other rail's do not.
 bytes() { node_ssh "$1" cat "/sys/class/net/$(port "$1" "$2")/statistics/$3"; }
-along() {  # along RAIL: 32 MiB from node01 to node02
+along() {  # along RAIL: 32 MiB from node01 to node02; -u: an emulated machine may take a second to confirm
   local rail=$1 index
   index=$(gid node02 "$rail")
-  node_ssh node02 sudo timeout 120 ib_write_bw -d "rxe$rail" -x "$index" -F -s 65536 -n 512 >"$work/server.log" 2>&1 &
+  node_ssh node02 sudo timeout 120 ib_write_bw -d "rxe$rail" -x "$index" -F -u 18 -s 65536 -n 512 >"$work/server.log" 2>&1 &
   local server=$!
   wait_until 60 node_ssh node02 sh -c "'ss -Hltn sport = :18515 | grep -q .'" || die "perftest does not listen: $(cat "$work/server.log")"
-  node_ssh node01 sudo timeout 120 ib_write_bw -d "rxe$rail" -x "$(gid node01 "$rail")" -F -s 65536 -n 512 "$(address node02 "$rail")" >"$work/client.log" 2>&1 ||
+  node_ssh node01 sudo timeout 120 ib_write_bw -d "rxe$rail" -x "$(gid node01 "$rail")" -F -u 18 -s 65536 -n 512 "$(address node02 "$rail")" >"$work/client.log" 2>&1 ||
     { cat "$work/client.log" "$work/server.log"; die "perftest on rail $rail"; }
   wait "$server" || die "perftest's other end on rail $rail: $(cat "$work/server.log")"
 }
@@ -62,7 +62,7 @@ for rail in 0 1; do
   along "$rail"
   sent=$(($(bytes node01 "$rail" tx_bytes) - sent)) got=$(($(bytes node02 "$rail" rx_bytes) - got))
   else_sent=$(($(bytes node01 "$other" tx_bytes) - else_sent)) else_got=$(($(bytes node02 "$other" rx_bytes) - else_got))
-  grep -E '^ *65536' "$work/client.log"
+  grep -E '^ *65536' "$work/client.log" || echo "  perftest printed no figure: its clock could not be calibrated"
   check "rail $rail carried it ($sent sent, $got received)" test $((sent >= moved && got >= moved)) = 1
   check "rail $other did not ($else_sent, $else_got)" test $((else_sent < moved / 100 && else_got < moved / 100)) = 1
 done

@@ -271,6 +271,16 @@ TEST_CASE("accept session: a profile that would change a host is refused before 
   CHECK(bench.hosts.left() == 1);
 }
 
+TEST_CASE("accept session: a profile that does not exist is an error before any host is reached", "[hosts]") {
+  SessionBench bench;
+  bench.add("gpu01");
+  bench.options.profile = "no-such";
+  const auto opened = bench.open();
+  REQUIRE(!opened.ok());
+  CHECK(opened.error().code == Code::not_found);
+  CHECK(bench.hosts.opened("gpu01") == 0);
+}
+
 TEST_CASE("accept session: only looking measures nothing, and finds what differs", "[hosts]") {
   SessionBench bench;
   for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
