@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kBeforeEnd = 14 * 24 * 60 * kMinute;  // of a certificate
+constexpr DurationMs kBeforeEnd = 14 * kDay;  // of a certificate
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 

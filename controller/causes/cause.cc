@@ -15,7 +15,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kIdDigits = 12;
 // Nodes that fail at one step for different reasons.
 constexpr size_t kFewestAtStep = 3;
 // Silent nodes that nothing explains are one cause if they are at least so many, and half of all.
@@ -28,8 +27,7 @@ using Problems = std::vector<const Problem*>;
 std::string id_of(CauseKind kind, const std::vector<std::string>& parts) {
   std::string text = cause_kind_word(kind);
   for (const auto& part : parts) text += " " + std::to_string(part.size()) + ":" + part;
-  const std::string digest = sha256(text);
-  return digest.substr(digest.find(':') + 1, kIdDigits);
+  return short_digest(sha256(text));
 }
 
 // Of two times; 0: unknown.
@@ -338,7 +336,7 @@ std::vector<Cause> find_causes(const std::vector<Problem>& problems,
 std::string cause_kind_word(CauseKind kind) { return std::string(word_of(kCauseKinds, kind)); }
 
 std::string image_value(const std::string& name, const std::string& digest) {
-  const std::string build = digest.substr(digest.find(':') + 1, kIdDigits);
+  const std::string build = short_digest(digest);
   return name + (name.empty() || build.empty() ? "" : " ") + build;
 }
 

@@ -27,7 +27,6 @@
 namespace muster::notices {
 
 constexpr DurationMs kSettle = 30 * kSecond;
-constexpr DurationMs kDay = 24 * 60 * kMinute;
 constexpr int64_t kMostChanges = 3;  // with a notice each
 constexpr size_t kMostAlone = 10;
 constexpr DurationMs kBusySpan = 10 * kMinute;
