@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -154,7 +155,11 @@ void NodeTable::load() const {
   }
   loaded_ = true;
   complained_ = false;
-  for (const auto& row : *rows) rows_.emplace(row.name, row);
+  for (const auto& row : *rows) {
+    NodeRow& kept = rows_[row.name];
+    kept = row;
+    kept.reason = short_reason(row.reason);  // earlier versions kept any length
+  }
   for (const auto& [name, agent] : agents_)
     if (agent) restore_row(NodeName(name), *agent);
 }
