@@ -288,27 +288,16 @@ OfKind::Identity OfKind::identity_of(const Problem& problem) const {
   return {"reason", reason, problem.step};
 }
 
-void add_merged(std::vector<Cause>& causes, const std::vector<Cause>& before) {
-  std::map<std::string, Cause*> now;
-  std::map<std::pair<CauseKind, NodeName>, Cause*> of_node;
-  for (Cause& cause : causes) {
-    now[cause.id] = &cause;
-    for (const NodeName& node : cause.nodes) of_node.emplace(std::pair(cause.kind, node), &cause);
-  }
+// A cause began when it was first found, also when the node that it was found by is well again.
+void keep_since(std::vector<Cause>& causes, const std::vector<Cause>& before) {
+  std::map<std::string, TimeMs> began;
   for (const Cause& cause : before) {
-    if (const auto same = now.find(cause.id); same != now.end()) {
-      same->second->since = earlier(same->second->since, cause.since);
-      for (const std::string& id : cause.merged)
-        if (!now.count(id)) same->second->merged.push_back(id);
-      continue;
-    }
-    for (const NodeName& node : cause.nodes) {
-      const auto found = of_node.find({cause.kind, node});
-      if (found == of_node.end()) continue;
-      found->second->merged.push_back(cause.id);
-      break;
-    }
+    TimeMs& since = began[cause.id];
+    since = earlier(since, cause.since);
   }
+  for (Cause& cause : causes)
+    if (const auto known = began.find(cause.id); known != began.end())
+      cause.since = earlier(cause.since, known->second);
 }
 
 }  // namespace
@@ -329,7 +318,7 @@ std::vector<Cause> find_causes(const std::vector<Problem>& problems,
     if (a.nodes.size() != b.nodes.size()) return a.nodes.size() > b.nodes.size();
     return std::tie(a.kind, a.nodes, a.id) < std::tie(b.kind, b.nodes, b.id);
   });
-  add_merged(out, before);
+  keep_since(out, before);
   return out;
 }
 

@@ -203,8 +203,12 @@ std::optional<DurationMs> NodeTable::silent_for(const NodeName& node) const {
 
 TimeMs NodeTable::silent_since(const NodeName& node, DurationMs shown) const {
   const KnownAgent* agent = find(node);
-  const SteadyMs last = agent && agent->contact ? agent->contact : began_;
-  return reactor_.steady() - last < shown ? 0 : row(node).last_seen;
+  const bool spoke = agent && agent->contact;
+  if (reactor_.steady() - (spoke ? agent->contact : began_) < shown) return 0;
+  if (spoke) return agent->seen;
+  load();
+  const auto known = rows_.find(node);
+  return known == rows_.end() ? 0 : known->second.last_seen;
 }
 
 bool NodeTable::outdated(const NodeName& node) const {

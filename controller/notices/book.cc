@@ -402,6 +402,22 @@ bool turn(Book& book, const std::vector<Cause>& causes, const NotifySpec& spec, 
   return !(before == book);
 }
 
+std::vector<Cause> present_causes(const Book& book) {
+  std::vector<Cause> out;
+  for (const auto& [name, open] : book.causes) {
+    const auto kind = value_of(kCauseKinds, open.kind);
+    if (!open.present || !kind) continue;
+    Cause& cause = out.emplace_back();
+    cause.id = open.cause;
+    cause.kind = *kind;
+    cause.nodes.assign(open.nodes.begin(), open.nodes.end());
+    cause.common = open.common;
+    cause.common_value = open.common_value;
+    cause.since = open.since;
+  }
+  return out;
+}
+
 Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged ack) {
   if (cause.size() < kShortestCause)
     return fail(Code::invalid,

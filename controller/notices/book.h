@@ -104,6 +104,9 @@ struct Turn {
 // Returns true if anything but the clocks changed, which is then to be stored before anything is sent.
 bool turn(Book& book, const std::vector<Cause>& causes, const NotifySpec& spec, const Turn& now);
 
+// The causes that were there in the last turn, as find_causes() takes them for its `before`; without texts.
+std::vector<Cause> present_causes(const Book& book);
+
 // `cause`: at least four digits of the id of an open cause. not_found, conflict (more than one), invalid.
 Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged ack);
 

@@ -173,6 +173,10 @@ Result<Receiver> NoticeService::with_secrets(const Receiver& receiver) const {
   return out;
 }
 
+std::vector<Cause> NoticeService::recalled() {
+  return last_turn_ || !load() ? std::vector<Cause>() : notices::present_causes(book_);
+}
+
 Json NoticeService::shown() {
   Json causes = Json::array(), receivers = Json::array();
   if (load())
