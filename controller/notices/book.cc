@@ -301,7 +301,7 @@ void Turning::catch_up() {
         changes.push_back({cause, known.kind, known.what, NoticeState::over, false});
     if (changes.empty()) continue;
     Notice out = summary_of("open", std::move(changes));
-    out.what = "open causes, and those that are over";
+    out.what = over.empty() ? "open causes" : "open causes, and those that are over";
     out.to = {name};
     out.made = book_.clock;
     book_.waiting.push_back(std::move(out));
