@@ -49,6 +49,11 @@ Result<std::string> sha256_file(const std::string& path) {
   return h.finish();
 }
 
+std::string short_digest(std::string_view digest) {
+  constexpr size_t kDigits = 12;
+  return std::string(digest.substr(digest.find(':') + 1, kDigits));
+}
+
 std::string to_hex(std::string_view bytes) {
   static const char* digits = "0123456789abcdef";
   std::string out;

@@ -28,6 +28,9 @@ std::string sha256(std::string_view bytes);
 // The file is read in pieces.
 Result<std::string> sha256_file(const std::string& path);
 
+// The first 12 hex digits of a digest, as operators see it and give it; "" for "".
+std::string short_digest(std::string_view digest);
+
 std::string to_hex(std::string_view bytes);
 std::string to_base64(std::string_view bytes);
 Result<std::string> from_base64(std::string_view text);

@@ -12,6 +12,7 @@ using DurationMs = int64_t;  // milliseconds
 
 constexpr DurationMs kSecond = 1000;
 constexpr DurationMs kMinute = 60 * kSecond;
+constexpr DurationMs kDay = 24 * 60 * kMinute;
 
 // "2026-11-20T19:55:29Z"
 std::string to_iso8601(TimeMs t);

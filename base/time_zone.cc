@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kDay = 24 * 3600;
+constexpr int64_t kDaySeconds = kDay / kSecond;
 
 // Reads big-endian numbers in order; `good` is false once the text was too short.
 struct Bytes {
@@ -172,12 +172,12 @@ int64_t TimeZone::moment(const Change& change, int64_t year, int64_t offset) {
   const int64_t weekday = ((first + 4) % 7 + 7) % 7;  // 1970-01-01 was a Thursday
   int64_t day = first + (change.weekday - weekday + 7) % 7 + 7 * (change.week - 1);
   if (day >= next) day -= 7;  // week 5: the last one
-  return day * kDay + change.second - offset;
+  return day * kDaySeconds + change.second - offset;
 }
 
 int64_t TimeZone::by_rule(int64_t seconds) const {
   if (!rule_.changes) return rule_.standard;
-  const int64_t days = floor_of(seconds + rule_.standard, kDay);
+  const int64_t days = floor_of(seconds + rule_.standard, kDaySeconds);
   int64_t year = 1970 + floor_of(days * 400, 146097);
   while (first_of(year, 1) > days) --year;
   while (first_of(year + 1, 1) <= days) ++year;
@@ -198,8 +198,8 @@ int64_t TimeZone::offset(TimeMs time) const {
 
 LocalTime TimeZone::at(TimeMs time) const {
   const int64_t local = floor_of(time, kSecond) + offset(time);
-  const int64_t day = floor_of(local, kDay);
-  return {day, static_cast<int>((local - day * kDay) / 60)};
+  const int64_t day = floor_of(local, kDaySeconds);
+  return {day, static_cast<int>((local - day * kDaySeconds) / 60)};
 }
 
 }  // namespace muster

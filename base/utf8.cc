@@ -44,4 +44,10 @@ std::string_view last_bytes(std::string_view text, size_t most) {
   return text.substr(begin);
 }
 
+std::string short_reason(const std::string& reason) {
+  constexpr std::string_view kMark = "...";
+  if (reason.size() <= kLongestReason) return reason;
+  return std::string(first_bytes(reason, kLongestReason - kMark.size())).append(kMark);
+}
+
 }  // namespace muster

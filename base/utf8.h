@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace muster {
@@ -19,5 +20,10 @@ Utf8Character read_utf8(std::string_view text);
 
 std::string_view first_bytes(std::string_view text, size_t most);
 std::string_view last_bytes(std::string_view text, size_t most);
+
+inline constexpr size_t kLongestReason = 2000;
+// Of a text from an agent, which may have any length: it is kept in rows and is in lists of causes. At most
+// kLongestReason bytes, with "..." at the end if more was left out.
+std::string short_reason(const std::string& reason);
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/command_line.h"
+#include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/time.h"
 #include "cli/follow.h"
@@ -165,7 +166,7 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
                                           approval.digest));
   if (!context.json && confirm_prompt(question)) return Ok{};
   return fail(Code::denied, fmt::format("not approved, nothing was done: pass --yes, or --approve {}",
-                                        hex_part(digest).substr(0, 12)));
+                                        short_digest(digest)));
 }
 
 void nothing_to_do(Context& context, const Json& planned, bool missing) {

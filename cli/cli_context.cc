@@ -19,7 +19,7 @@ namespace {
 constexpr DurationMs kCallDeadline = 150 * kSecond;  // power verbs wait for a BMC
 constexpr size_t kLongestError = 64 << 10;
 constexpr size_t kLongestSudoUser = 256;  // a header has its limit; the controller records less
-constexpr DurationMs kStreamDeadline = 24 * 60 * kMinute;
+constexpr DurationMs kStreamDeadline = kDay;
 
 Error no_controller(const Context& context, const Error& cause) {
   const std::string where = context.url.empty() ? context.socket : context.url;

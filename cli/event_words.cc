@@ -98,7 +98,7 @@ std::string console(const Json& data) { return text_at(data, "text"); }
 
 std::string spec(const Json& data) {
   return fmt::format("revision {} stored (digest {})", number_of(data, "revision"),
-                     short_digest(text_at(data, "digest")));
+                     digest_or_dash(text_at(data, "digest")));
 }
 
 std::string image(const Json& data) {
@@ -110,7 +110,7 @@ std::string image(const Json& data) {
   }
   return fmt::format("{}{}{}{} (digest {})", name, from.empty() && to.empty() ? " built" : "",
                      behind("imported from ", from), behind(" exported to ", to),
-                     short_digest(text_at(data, "digest")));
+                     digest_or_dash(text_at(data, "digest")));
 }
 
 std::string secret(const Json& data) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "cli/accept_hosts.h"
 #include "cli/carry_out.h"
 #include "cli/follow.h"
@@ -42,7 +43,7 @@ void show_plan(Context& context, const PlanFlags& flags) {
       return fmt::print("nothing to do: every node is as declared\n");
     print_plan(*planned);
     if (planned->value("empty", false)) return;
-    fmt::print("\nto carry it out, run: muster approve {}\n", planned->value("digest", "").substr(7, 12));
+    fmt::print("\nto carry it out, run: muster approve {}\n", short_digest(planned->value("digest", "")));
   });
 }
 

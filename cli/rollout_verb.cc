@@ -61,7 +61,7 @@ void print_plan_of(const Json& plan) {
                             : batch > 0 ? with_group(node, "bound")
                                         : with_group(node, "reason");
     fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}{}\n", text_at(node, "node"),
-               short_digest(text_at(node, "now")), short_digest(text_at(node, "wanted")),
+               digest_or_dash(text_at(node, "now")), digest_or_dash(text_at(node, "wanted")),
                current ? "-" : text_at(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
                text_at(node, "way_reason").empty() ? "" : ": " + clean_at(node, "way_reason"));
   }
@@ -300,8 +300,8 @@ void print_report(const Json& r) {
   status.erase("left");  // in a report, this is {node: reason}, and is printed below
   print_status(status);
   for (const Json& image : list_of(r, "images")) {
-    fmt::print("\n{} -> {}: {}\n", short_digest(text_at(image, "from")), short_digest(text_at(image, "to")),
-               joined(list_of(image, "nodes")));
+    fmt::print("\n{} -> {}: {}\n", digest_or_dash(text_at(image, "from")),
+               digest_or_dash(text_at(image, "to")), joined(list_of(image, "nodes")));
     print_packages(image.value("packages", Json()));
   }
   fmt::print("\n");

@@ -26,7 +26,7 @@ void list_runs(Context& context, const FailOn& flags) {
       fmt::print("{:<6} {:<10} {:<26} {:<10} {:<14} {}\n", run.value("id", int64_t{0}),
                  run.value("state", ""), to_iso8601(started),
                  ended > started ? to_human(ended - started) : "-",
-                 short_digest(run.value("plan_digest", "")), clean_at(run, "approved_by"));
+                 digest_or_dash(run.value("plan_digest", "")), clean_at(run, "approved_by"));
     }
   });
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/json_at.h"
 #include "base/name_ranges.h"
 #include "base/printable.h"
@@ -62,7 +63,7 @@ struct Row {
 // Returns the time, with the date only if it is a day or more ago.
 std::string clock_time(TimeMs at, TimeMs now) {
   const std::string text = to_iso8601(at);
-  return now - at < 24 * 60 * kMinute ? text.substr(11) : text;
+  return now - at < kDay ? text.substr(11) : text;
 }
 
 Row row_of(const Json& node, const Look& look, TimeMs now) {
@@ -149,9 +150,7 @@ std::string human_bytes(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 10 && unit > 0 ? 1 : 0, units[unit]);
 }
 
-std::string short_digest(const std::string& digest) {
-  return digest.empty() ? "-" : digest.substr(digest.find(':') + 1, 12);
-}
+std::string digest_or_dash(const std::string& digest) { return digest.empty() ? "-" : short_digest(digest); }
 
 std::string human_rate(double per_second, const std::string& unit) {
   if (unit == "bytes" || unit == "B" || unit.empty()) return human_bytes(per_second) + "/s";

@@ -52,8 +52,8 @@ std::string bar(double fraction, int cells, bool unicode);
 // "41.2 MB/s", "12 steps/s"
 std::string human_rate(double per_second, const std::string& unit);
 std::string human_bytes(double bytes);
-// The first 12 digits; "-" without a digest.
-std::string short_digest(const std::string& digest);
+// short_digest(); "-" without a digest.
+std::string digest_or_dash(const std::string& digest);
 std::string clean(const std::string& text);
 // As text_at() of base/json_at.h, cleaned.
 std::string clean_at(const Json& json, const char* key);

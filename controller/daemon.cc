@@ -124,7 +124,8 @@ struct Core {
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<MetricsService> metrics;
   CurrentCauses causes{{node_parts, images, authority},
-                       [this] { return rollout ? rollout->record() : nullptr; }};
+                       [this] { return rollout ? rollout->record() : nullptr; },
+                       [this] { return notices ? notices->service().recalled() : std::vector<Cause>(); }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {

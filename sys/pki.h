@@ -14,7 +14,6 @@
 
 namespace muster {
 
-constexpr DurationMs kDay = 24 * 60 * kMinute;  // unit of certificates' validity
 // Subject organizations, which distinguish the kinds of certificates of the CA.
 inline constexpr char kControllerOrganization[] = "muster-controller";
 

@@ -145,7 +145,7 @@ Result<Command> command_for(const Files& files, const wire::WorkOrder& order, co
   for (const std::string& word : {own_program(files), std::string("write-slot"), std::string("--stdin")})
     command.argv.push_back(word);
   command.input = dump_json(Json{{"order", work_of(order.id)}, {"job", to_json(job)}}) + "\n";
-  command.deadline = order.deadline > 0 ? order.deadline : 24 * 60 * kMinute;
+  command.deadline = order.deadline > 0 ? order.deadline : kDay;
   return command;
 }
 

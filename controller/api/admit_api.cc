@@ -23,7 +23,7 @@
 namespace muster::api {
 namespace {
 
-constexpr DurationMs kLongestDiscovery = 7 * 24 * 60 * kMinute;
+constexpr DurationMs kLongestDiscovery = 7 * kDay;
 
 struct Admission {
   NewNode node;

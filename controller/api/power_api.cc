@@ -6,10 +6,17 @@
 namespace muster::api {
 namespace {
 
+std::function<void(Result<PowerState>)> answer(const CallPtr& call) {
+  return [call](Result<PowerState> state) {
+    if (!state.ok()) return call->error(state.error());
+    call->ok({{"node", call->arg("node")}, {"power", to_string(*state)}});
+  };
+}
+
 PowerPort::Done answer_with_state(const CallPtr& call) {
   return [call](Status done) {
     if (!done.ok()) return call->error(done.error());
-    power_state(call);
+    call->services.power.state(NodeName(call->arg("node")), answer(call));
   };
 }
 
@@ -33,10 +40,7 @@ void note(const CallPtr& call, const std::string& what) {
 void power_state(const CallPtr& call) {
   const NodeName node(call->arg("node"));
   if (!has_node(call, node)) return;
-  call->services.power.state(node, [call, node](Result<PowerState> state) {
-    if (!state.ok()) return call->error(state.error());
-    call->ok({{"node", node}, {"power", to_string(*state)}});
-  });
+  call->services.power.state_now(node, answer(call));
 }
 
 void power_on(const CallPtr& call) {

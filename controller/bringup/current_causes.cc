@@ -13,6 +13,14 @@ namespace {
 
 constexpr int kReadAtOnce = 20;  // inventories, each of which takes up to a millisecond
 
+void add_row(NodeNow& node, const NodeRow& row) {
+  node.state = row.state;
+  node.held_by = row.held_by;
+  node.held_since = row.held_since;
+  node.reason = row.reason;
+  node.image_digest = row.image_digest;
+}
+
 void add_run(NodeNow& node, const Json& progress) {
   node.in_run = node_run_state_from_string(text_at(progress, "state"));
   node.returning = is_true_at(progress, "returning");
@@ -42,18 +50,16 @@ ClusterNow CurrentCauses::cluster_now() const {
     for (const auto& [image, unbuilt] : rollout::unbuilt_images(*out.rollout))
       if ((*spec)->spec.images.count(image)) out.built_at[image] = images_.built_at(image);
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
+  const auto& rows = executor.node_rows();
   std::map<std::string, const Json*> of_node;
   for (const Json& one : list_at(progress, "nodes")) of_node[text_at(one, "node")] = &one;
   for (const NodeSpec& declared : (*spec)->spec.nodes) {
-    const NodeRow row = executor.node_row(declared.name);
     NodeNow& node = out.nodes.emplace_back();
     node.name = declared.name;
-    node.state = row.state;
-    node.held_by = row.held_by;
-    node.held_since = row.held_since;
-    node.reason = row.reason;
-    node.image_digest = row.image_digest;
-    node.silent_since = view.silent_since(row);
+    if (const auto row = rows.find(declared.name); row != rows.end()) {
+      add_row(node, row->second);
+      node.silent_since = view.silent_since(row->second);
+    }
     if (const auto p = of_node.find(declared.name); p != of_node.end()) add_run(node, *p->second);
   }
   return out;
@@ -62,10 +68,16 @@ ClusterNow CurrentCauses::cluster_now() const {
 bool CurrentCauses::read_inventories() {
   const auto spec = parts_.spec.get();
   if (!spec.ok()) return false;
+  const auto& rows = parts_.executor.node_rows();
   int read = 0;
   bool unread = false;
   for (const NodeSpec& declared : (*spec)->spec.nodes) {
-    const NodeRow row = parts_.executor.node_row(declared.name);
+    const auto found = rows.find(declared.name);
+    if (found == rows.end()) {
+      machines_.erase(declared.name);
+      continue;
+    }
+    const NodeRow& row = found->second;
     Machine& known = machines_[declared.name];
     if (known.facts_time == row.facts_time) continue;
     if (read == kReadAtOnce) {
@@ -82,11 +94,10 @@ bool CurrentCauses::read_inventories() {
   return unread;
 }
 
-std::map<NodeName, NodePlace> CurrentCauses::places_of(const ClusterNow& now) {
+std::map<NodeName, NodePlace> CurrentCauses::places_of(const ClusterNow& now, bool unread) {
   std::map<NodeName, NodePlace> out;
   const auto spec = parts_.spec.get();
   if (!spec.ok()) return out;
-  const bool unread = read_inventories();
   for (const NodeNow& node : now.nodes) {
     const NodeSpec* declared = (*spec)->spec.node(node.name);
     if (!counts(node) || !declared) continue;
@@ -98,11 +109,18 @@ std::map<NodeName, NodePlace> CurrentCauses::places_of(const ClusterNow& now) {
 }
 
 const std::vector<Cause>& CurrentCauses::look() {
-  return found_.get([this](const std::vector<Cause>& before) {
-    const ClusterNow now = cluster_now();
-    auto found = find_causes(current_problems(now), places_of(now), before);
+  return found_.get([this](const std::vector<Cause>& last) {
+    const bool unread = read_inventories();
+    const ClusterNow cluster = cluster_now();
+    Wrong now{current_problems(cluster), {}};
+    if (!now.problems.empty()) now.places = places_of(cluster, unread);
+    std::vector<Cause> before = recalled_();
+    if (before.empty() && now == wrong_) return last;
+    before.insert(before.end(), last.begin(), last.end());
+    auto found = find_causes(now.problems, now.places, before);
     for (Cause& cause : found)
       if (cause.since == 0) cause.since = parts_.reactor.now();
+    wrong_ = std::move(now);
     return found;
   });
 }

@@ -1,8 +1,9 @@
 // CurrentCauses: the causes of what is wrong now, for status, `why`, metrics and notices. Remembers what it
-// found last, so that a cause lasts until the last of its nodes is well (controller/causes/cause.h). After a
-// restart the ids are the same. Reads only rows, the active run, agents' reports in memory, and the times at
-// which images that a window did not build were built: no SSH, no power call. Thread: the reactor's, which it
-// may block for 100 ms at 1,000 nodes.
+// found last, so that a cause lasts until the last of its nodes is well (controller/causes/cause.h), over a
+// restart too. Reads only rows, the active run, agents' reports in memory, and the times at which images that
+// a window did not build were built: no SSH, no power call. Thread: the reactor's, which it may block for
+// 100 ms at 1,000 nodes. A look goes over the nodes once, without a copy of their rows; it compares places
+// only while something is wrong, and looks for causes only when that or a place changed.
 #pragma once
 
 #include <functional>
@@ -27,12 +28,15 @@ class CurrentCauses {
     const ImageService& images;
     const Authority& authority;
   };
-  // `rollout` returns the newest rollout, or null. All that is referred to must outlive this object.
-  CurrentCauses(const Parts& parts, std::function<const rollout::Record*()> rollout)
+  // `rollout` returns the newest rollout, or null; `recalled` the causes of before a restart, as long as they
+  // count (NoticeService::recalled()). All that is referred to must outlive this object.
+  CurrentCauses(const Parts& parts, std::function<const rollout::Record*()> rollout,
+                std::function<std::vector<Cause>()> recalled)
       : parts_(parts.nodes),
         images_(parts.images),
         certificates_(parts.authority.certificate_ends()),
-        rollout_(std::move(rollout)) {}
+        rollout_(std::move(rollout)),
+        recalled_(std::move(recalled)) {}
   CurrentCauses(const CurrentCauses&) = delete;
   CurrentCauses& operator=(const CurrentCauses&) = delete;
 
@@ -50,14 +54,21 @@ class CurrentCauses {
     TimeMs facts_time = 0;
     std::string model, firmware;
   };
+  struct Wrong {
+    std::vector<Problem> problems;
+    std::map<NodeName, NodePlace> places;  // of all nodes that count; none while there is no problem
+    bool operator==(const Wrong&) const = default;
+  };
   ClusterNow cluster_now() const;
-  std::map<NodeName, NodePlace> places_of(const ClusterNow& now);
+  std::map<NodeName, NodePlace> places_of(const ClusterNow& now, bool unread);
 
   const NodesView::Parts parts_;
   const ImageService& images_;
   const std::map<std::string, TimeMs> certificates_;
   const std::function<const rollout::Record*()> rollout_;
+  const std::function<std::vector<Cause>()> recalled_;
   std::map<NodeName, Machine> machines_;
+  Wrong wrong_;  // what the last causes are of
   Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };
 

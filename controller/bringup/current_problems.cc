@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json_at.h"
+#include "base/utf8.h"
 #include "controller/causes/cause_text.h"
 #include "controller/rollout/next.h"
 #include "controller/rollout/window_result.h"
@@ -14,19 +15,25 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kBeforeEnd = 14 * 24 * 60 * kMinute;  // of a certificate
+constexpr DurationMs kBeforeEnd = 14 * kDay;  // of a certificate
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
+
+bool is_back(const NodeNow& node) { return node.returning || node.in_run == NodeRunState::returned; }
+
+// Of a node that failed.
+std::string failure_of(const NodeNow& node) {
+  return short_reason(is_back(node) ? node.run_reason : node.reason);
+}
 
 std::optional<Problem> problem_of(const NodeNow& node) {
   Problem out;
   out.node = node.name;
   out.reason = node.reason;
-  const bool back = node.returning || node.in_run == NodeRunState::returned;
-  if (node.state == NodeState::quarantined || back) {
+  if (node.state == NodeState::quarantined || is_back(node)) {
     out.kind = CauseKind::node_failed;
     out.since = node.held_since;
-    if (back) out.reason = back_because(node.run_reason);
+    if (is_back(node)) out.reason = back_because(node.run_reason);
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;
     out.reason = node.by_hand;
@@ -42,11 +49,13 @@ std::optional<Problem> problem_of(const NodeNow& node) {
   return out;
 }
 
-// Returns the nodes for which images are held.
-std::set<std::string> add_held_images(const rollout::Record& record, std::vector<Problem>& out) {
-  std::set<std::string> canaries;
+// Nodes for which images are held, each with the reason.
+using Canaries = std::set<std::pair<std::string, std::string>>;
+
+Canaries add_held_images(const rollout::Record& record, std::vector<Problem>& out) {
+  Canaries canaries;
   for (const auto& [image, held] : rollout::held_images(record)) {
-    canaries.insert(held.node);
+    canaries.emplace(held.node, short_reason(held.reason));
     out.push_back({.kind = CauseKind::rollout_stopped,
                    .node = NodeName(held.node),
                    .reason = fmt::format("image '{}' is not rolled out: canary {} failed in run {}: {}",
@@ -148,22 +157,23 @@ bool counts(const NodeNow& node) {
 
 std::vector<Problem> current_problems(const ClusterNow& now) {
   std::vector<Problem> out;
-  std::set<std::string> canaries, unjudged, healthy;
+  Canaries canaries;
+  std::set<std::string> unjudged, healthy;
   std::map<std::string, rollout::Returned> returned;
   if (now.rollout) {
     canaries = add_held_images(*now.rollout, out);
     unjudged = canaries_under_way(*now.rollout);
     returned = rollout::returned_nodes(*now.rollout);
-    for (const std::string& canary : canaries) returned.erase(canary);
+    for (const auto& [canary, reason] : canaries) returned.erase(canary);
     add_rollout(*now.rollout, !canaries.empty(), out);
     add_unbuilt(now, out);
   }
   for (const NodeNow& node : now.nodes) {
     // A manual task is one for nodes that were never installed, too.
     if (!counts(node) && node.by_hand.empty()) continue;
-    const bool is_canary = canaries.count(node.name) || unjudged.count(node.name);
     if (auto problem = problem_of(node)) {
-      if (problem->kind != CauseKind::node_failed || !is_canary) out.push_back(std::move(*problem));
+      const bool of_image = unjudged.count(node.name) || canaries.count({node.name, failure_of(node)});
+      if (problem->kind != CauseKind::node_failed || !of_image) out.push_back(std::move(*problem));
     } else if (const auto back = returned.find(node.name);
                back != returned.end() && back->second.before == node.image_digest) {
       out.push_back({.kind = CauseKind::node_failed,

@@ -46,10 +46,10 @@ struct ClusterNow {
 
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
 // degraded, or that its storage is, unless it is being installed. None while an operator holds or drains it,
-// and before it was installed. A canary that failed is part of the problem that its image is held, and none before its batch has ended. An
-// image that a window did not build is one; a build by hand that fails is not, since who began it sees it.
-// Topics "receiver NAME" of `controller` are problems of a receiver of notices. A certificate is one from two
-// weeks before its end.
+// and before it was installed. A canary that failed is part of the problem that its image is held, and none
+// before its batch has ended; what it fails for later is one of its own. An image that a window did not build
+// is one; a build by hand that fails is not, since who began it sees it. Topics "receiver NAME" of
+// `controller` are problems of a receiver of notices. A certificate is one from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
 
 // True if the node counts, sick or healthy: it is in service, or was, and no operator took it out.

@@ -15,7 +15,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kIdDigits = 12;
 // Nodes that fail at one step for different reasons.
 constexpr size_t kFewestAtStep = 3;
 // Silent nodes that nothing explains are one cause if they are at least so many, and half of all.
@@ -28,8 +27,7 @@ using Problems = std::vector<const Problem*>;
 std::string id_of(CauseKind kind, const std::vector<std::string>& parts) {
   std::string text = cause_kind_word(kind);
   for (const auto& part : parts) text += " " + std::to_string(part.size()) + ":" + part;
-  const std::string digest = sha256(text);
-  return digest.substr(digest.find(':') + 1, kIdDigits);
+  return short_digest(sha256(text));
 }
 
 // Of two times; 0: unknown.
@@ -290,27 +288,16 @@ OfKind::Identity OfKind::identity_of(const Problem& problem) const {
   return {"reason", reason, problem.step};
 }
 
-void add_merged(std::vector<Cause>& causes, const std::vector<Cause>& before) {
-  std::map<std::string, Cause*> now;
-  std::map<std::pair<CauseKind, NodeName>, Cause*> of_node;
-  for (Cause& cause : causes) {
-    now[cause.id] = &cause;
-    for (const NodeName& node : cause.nodes) of_node.emplace(std::pair(cause.kind, node), &cause);
-  }
+// A cause began when it was first found, also when the node that it was found by is well again.
+void keep_since(std::vector<Cause>& causes, const std::vector<Cause>& before) {
+  std::map<std::string, TimeMs> began;
   for (const Cause& cause : before) {
-    if (const auto same = now.find(cause.id); same != now.end()) {
-      same->second->since = earlier(same->second->since, cause.since);
-      for (const std::string& id : cause.merged)
-        if (!now.count(id)) same->second->merged.push_back(id);
-      continue;
-    }
-    for (const NodeName& node : cause.nodes) {
-      const auto found = of_node.find({cause.kind, node});
-      if (found == of_node.end()) continue;
-      found->second->merged.push_back(cause.id);
-      break;
-    }
+    TimeMs& since = began[cause.id];
+    since = earlier(since, cause.since);
   }
+  for (Cause& cause : causes)
+    if (const auto known = began.find(cause.id); known != began.end())
+      cause.since = earlier(cause.since, known->second);
 }
 
 }  // namespace
@@ -331,14 +318,14 @@ std::vector<Cause> find_causes(const std::vector<Problem>& problems,
     if (a.nodes.size() != b.nodes.size()) return a.nodes.size() > b.nodes.size();
     return std::tie(a.kind, a.nodes, a.id) < std::tie(b.kind, b.nodes, b.id);
   });
-  add_merged(out, before);
+  keep_since(out, before);
   return out;
 }
 
 std::string cause_kind_word(CauseKind kind) { return std::string(word_of(kCauseKinds, kind)); }
 
 std::string image_value(const std::string& name, const std::string& digest) {
-  const std::string build = digest.substr(digest.find(':') + 1, kIdDigits);
+  const std::string build = short_digest(digest);
   return name + (name.empty() || build.empty() ? "" : " ") + build;
 }
 

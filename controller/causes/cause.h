@@ -51,11 +51,13 @@ struct Problem {
   TimeMs since = 0;         // 0: unknown
   std::string part = {};    // that acceptance located at this node or between it and others; "" if none
   std::string next = {};    // the command to type; "": the usual one for its kind
+  bool operator==(const Problem&) const = default;
 };
 
 // Where a node is, and what it is. "" where it is not known: unknown values have nothing in common.
 struct NodePlace {
   std::string rack = {}, network_switch = {}, model = {}, firmware = {}, image = {};
+  bool operator==(const NodePlace&) const = default;
 };
 
 // Problems with one reason behind them.
@@ -72,11 +74,8 @@ struct Cause {
   // (half of all nodes; its value is ""). "" if nothing is: then it is one node, or none.
   std::string common, common_value;
   TimeMs since = 0;  // of the earliest problem; 0: unknown
-  // Ids of `before` that are not causes of their own any more and whose nodes came into this one: they go on
-  // as part of it, so they are not over. As long as this cause lasts.
-  std::vector<std::string> merged = {};
 };
-MUSTER_RECORD(Cause, id, kind, what, detail, next, nodes, common, common_value, since, sparse(merged))
+MUSTER_RECORD(Cause, id, kind, what, detail, next, nodes, common, common_value, since)
 
 // Returns the causes of `problems`, most nodes first. `places` has every node of the cluster, also healthy
 // ones: what healthy nodes share as well explains nothing. `before`: the causes as they were found last; one

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -154,7 +155,11 @@ void NodeTable::load() const {
   }
   loaded_ = true;
   complained_ = false;
-  for (const auto& row : *rows) rows_.emplace(row.name, row);
+  for (const auto& row : *rows) {
+    NodeRow& kept = rows_[row.name];
+    kept = row;
+    kept.reason = short_reason(row.reason);  // earlier versions kept any length
+  }
   for (const auto& [name, agent] : agents_)
     if (agent) restore_row(NodeName(name), *agent);
 }
@@ -198,8 +203,12 @@ std::optional<DurationMs> NodeTable::silent_for(const NodeName& node) const {
 
 TimeMs NodeTable::silent_since(const NodeName& node, DurationMs shown) const {
   const KnownAgent* agent = find(node);
-  const SteadyMs last = agent && agent->contact ? agent->contact : began_;
-  return reactor_.steady() - last < shown ? 0 : row(node).last_seen;
+  const bool spoke = agent && agent->contact;
+  if (reactor_.steady() - (spoke ? agent->contact : began_) < shown) return 0;
+  if (spoke) return agent->seen;
+  load();
+  const auto known = rows_.find(node);
+  return known == rows_.end() ? 0 : known->second.last_seen;
 }
 
 bool NodeTable::outdated(const NodeName& node) const {

@@ -6,31 +6,13 @@
 #include <set>
 #include <utility>
 
-#include "controller/causes/cause_text.h"
+#include "controller/notices/receivers.h"
 
 namespace muster::notices {
 
 namespace {
 
-constexpr DurationMs kFirstRetry = 5 * kSecond, kLongestRetry = 10 * kMinute;
 constexpr size_t kShortestCause = 4;  // digits
-
-// That it fails is for the others.
-bool is_own(const Receiver& receiver, const std::string& kind, const std::string& what) {
-  return kind == cause_kind_word(CauseKind::receiver) &&
-         what.starts_with(receiver_topic(receiver.name) + ":");
-}
-
-bool wants(const Receiver& receiver, const std::string& kind, const std::string& what, bool urgent) {
-  return (!receiver.only_urgent || urgent) && (receiver.kinds.empty() || receiver.kinds.count(kind) > 0) &&
-         !is_own(receiver, kind, what);
-}
-
-void take_from(Book& book, const std::string& receiver, const std::string& id) {
-  for (Notice& notice : book.waiting)
-    if (notice.id == id) notice.to.erase(receiver);
-  std::erase_if(book.waiting, [](const Notice& notice) { return notice.to.empty(); });
-}
 
 size_t shared_nodes(const std::vector<std::string>& nodes, const Cause& cause) {
   return static_cast<size_t>(std::count_if(cause.nodes.begin(), cause.nodes.end(), [&](const NodeName& node) {
@@ -51,6 +33,7 @@ class Turning {
   void tidy();
 
  private:
+  void tidy_known();
   using Open = std::map<std::string, OpenCause>;
   Open::iterator find_same(const std::string& cause);
   Open::iterator find_before(const Cause& cause, const std::vector<Open::iterator>& before,
@@ -302,13 +285,23 @@ void Turning::catch_up() {
     // While it fails, the summary would be old when it arrives, unless nothing else is tried.
     if (!state.behind || (state.failures > 0 && waiting_for(book_, name) > 0)) continue;
     state.behind = false;
+    std::map<std::string, Change> over = state.open;
+    for (const Notice& notice : book_.waiting)
+      if (notice.to.count(name)) note_open(over, notice);
     std::vector<Change> changes;
-    for (const auto& [id, open] : book_.causes)
-      if (open.known && !open.ack && wants(receiver, open.kind, open.what, is_urgent(open.kind)))
+    for (const auto& [id, open] : book_.causes) {
+      if (!open.known) continue;
+      over.erase(id);
+      over.erase(open.cause);
+      if (!open.ack && wants(receiver, open.kind, open.what, is_urgent(open.kind)))
         changes.push_back({open.cause, open.kind, open.what, NoticeState::begun, true});
+    }
+    for (const auto& [cause, known] : over)
+      if (wants(receiver, known.kind, known.what, is_urgent(known.kind)))
+        changes.push_back({cause, known.kind, known.what, NoticeState::over, false});
     if (changes.empty()) continue;
     Notice out = summary_of("open", std::move(changes));
-    out.what = "open causes";
+    out.what = over.empty() ? "open causes" : "open causes, and those that are over";
     out.to = {name};
     out.made = book_.clock;
     book_.waiting.push_back(std::move(out));
@@ -380,6 +373,18 @@ void Turning::tidy() {
     if (too_many > 0) --too_many;
   }
   std::erase_if(book_.waiting, [](const Notice& notice) { return notice.to.empty(); });
+  tidy_known();
+}
+
+// A receiver that has all notices knows as open what they said, by the id that a cause had then.
+void Turning::tidy_known() {
+  if (!book_.gathered.empty()) return;
+  std::set<std::string> open;
+  for (const auto& [id, cause] : book_.causes)
+    if (cause.known || cause.unsaid) open.insert({id, cause.cause});
+  for (auto& [name, state] : book_.receivers)
+    if (!state.behind && waiting_for(book_, name) == 0)
+      std::erase_if(state.open, [&](const auto& known) { return !open.count(known.first); });
 }
 
 }  // namespace
@@ -402,6 +407,22 @@ bool turn(Book& book, const std::vector<Cause>& causes, const NotifySpec& spec, 
   return !(before == book);
 }
 
+std::vector<Cause> present_causes(const Book& book) {
+  std::vector<Cause> out;
+  for (const auto& [name, open] : book.causes) {
+    const auto kind = value_of(kCauseKinds, open.kind);
+    if (!open.present || !kind) continue;
+    Cause& cause = out.emplace_back();
+    cause.id = open.cause;
+    cause.kind = *kind;
+    cause.nodes.assign(open.nodes.begin(), open.nodes.end());
+    cause.common = open.common;
+    cause.common_value = open.common_value;
+    cause.since = open.since;
+  }
+  return out;
+}
+
 Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged ack) {
   if (cause.size() < kShortestCause)
     return fail(Code::invalid,
@@ -418,56 +439,6 @@ Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged
   return *found;
 }
 
-Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec) {
-  std::erase_if(notice.changed, [&](const Change& change) {
-    return !wants(receiver, change.kind, change.what, spec.urgent.count(change.kind) > 0);
-  });
-  return notice;
-}
-
-const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTime& local) {
-  const auto state = book.receivers.find(receiver.name);
-  if (state != book.receivers.end() && state->second.next_try > book.clock) return nullptr;
-  const bool quiet = receiver.quiet.contains(local.minute);
-  const Notice* other = nullptr;  // the first that is not urgent
-  for (const Notice& notice : book.waiting) {
-    if (!notice.to.count(receiver.name)) continue;
-    if (notice.urgent) return &notice;
-    if (!quiet && !other) other = &notice;
-  }
-  return other;
-}
-
-void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
-  take_from(book, receiver, id);
-  ReceiverState& state = book.receivers[receiver];
-  state.refused.clear();
-  state.refusals = 0;
-  state.failures = 0;
-  state.next_try = 0;
-  state.failing_since = 0;
-  state.last_delivery = now;
-  state.error.clear();
-}
-
-void failed(Book& book, const std::string& receiver, const std::string& id, const Error& error) {
-  ReceiverState& state = book.receivers[receiver];
-  if (state.failures++ == 0) state.failing_since = book.time;
-  state.error = error.message;
-  const bool refuses = error.code == Code::conflict;
-  if (refuses) state.refusals = state.refused == id ? state.refusals + 1 : 1;
-  if (refuses) state.refused = id;
-  // A receiver that refuses a notice works, and may take the next one.
-  const int64_t tries = refuses ? state.refusals : state.failures;
-  const DurationMs wait = kFirstRetry << std::min<int64_t>(tries - 1, 10);
-  state.next_try = book.clock + std::min(wait, kLongestRetry);
-  if (!refuses || tries < kMostRefusals) return;
-  // It is not behind after that: a summary may be refused as well.
-  take_from(book, receiver, id);
-  ++state.lost;
-  state.next_try = 0;
-}
-
 Notice test_notice(const std::string& number, TimeMs now) {
   Notice out;
   out.id = "test-" + number;
@@ -478,19 +449,6 @@ Notice test_notice(const std::string& number, TimeMs now) {
   out.next = "muster notify";
   out.open = false;
   return out;
-}
-
-size_t waiting_for(const Book& book, const std::string& receiver) {
-  return static_cast<size_t>(
-      std::count_if(book.waiting.begin(), book.waiting.end(),
-                    [&](const Notice& notice) { return notice.to.count(receiver) > 0; }));
-}
-
-std::string receiver_topic(const std::string& receiver) { return std::string(kReceiverTopic) + receiver; }
-
-bool is_failing(const Book& book, const std::string& receiver) {
-  const auto state = book.receivers.find(receiver);
-  return state != book.receivers.end() && state->second.failures >= kFailing;
 }
 
 }  // namespace muster::notices

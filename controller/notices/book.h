@@ -7,7 +7,8 @@
 // some of the same nodes, goes on. From the fourth change on (no day without one between them) a cause flaps:
 // one line in 24 h, so at most four notices in any 24 h. An acknowledged cause is quiet until it is over.
 // More than kMostAlone notices in kBusySpan are one summary. A receiver that is new, or that works again
-// after notices to it were given up, gets one summary of what is open.
+// after notices to it were given up, gets one summary of what is open, and of what is over that it knows as
+// open.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,6 @@
 namespace muster::notices {
 
 constexpr DurationMs kSettle = 30 * kSecond;
-constexpr DurationMs kDay = 24 * 60 * kMinute;
 constexpr int64_t kMostChanges = 3;  // with a notice each
 constexpr size_t kMostAlone = 10;
 constexpr DurationMs kBusySpan = 10 * kMinute;
@@ -68,10 +68,12 @@ struct OpenCause {
 };
 
 struct ReceiverState {
-  int64_t last_day = 0;      // of the daily line, TimeZone::at()
-  int64_t failures = 0;      // in a row
-  int64_t lost = 0;          // notices that were given up
-  bool behind = false;       // it lacks notices of what is open: it is new, or some were given up
+  int64_t last_day = 0;  // of the daily line, TimeZone::at()
+  int64_t failures = 0;  // in a row
+  int64_t lost = 0;      // notices that were given up
+  bool behind = false;   // it lacks notices: it is new, or some were given up
+  // What it knows as open, by cause. May have more while not all that was made for it is delivered.
+  std::map<std::string, Change> open = {};
   std::string refused = {};  // the notice that it refused last, and how often in a row
   int64_t refusals = 0;
   DurationMs next_try = 0;  // by the book's clock
@@ -104,6 +106,9 @@ struct Turn {
 
 // Returns true if anything but the clocks changed, which is then to be stored before anything is sent.
 bool turn(Book& book, const std::vector<Cause>& causes, const NotifySpec& spec, const Turn& now);
+
+// The causes that were there in the last turn, as find_causes() takes them for its `before`; without texts.
+std::vector<Cause> present_causes(const Book& book);
 
 // `cause`: at least four digits of the id of an open cause. not_found, conflict (more than one), invalid.
 Result<OpenCause> acknowledge(Book& book, const std::string& cause, Acknowledged ack);

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kDrain = 24 * 60 * kMinute;
+constexpr DurationMs kDrain = kDay;
 
 // Returns false, and adds a refusal, if the node holds data that cannot be moved off it.
 bool may_leave(Planning& p, const Draft& d) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "base/printable.h"
 #include "base/record.h"
 #include "controller/plan/shared_text.h"
@@ -216,7 +217,7 @@ Digest plan_digest(const Plan& plan) {
 
 std::string render_plan(const Plan& plan, bool verbose) {
   std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n",
-                                plan_digest(plan).str().substr(7, 12), to_string(plan.kind),
+                                short_digest(plan_digest(plan).str()), to_string(plan.kind),
                                 plan.nodes.size(), plan.nodes.size() == 1 ? "" : "s", plan.cluster,
                                 plan.spec_revision, plan.simulated ? "  [SIMULATED HARDWARE]" : "");
   if (plan.empty()) out += "Nothing to do.\n";

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -58,6 +59,8 @@ struct PowerTarget {
   // sakura-phy: addresses and names, in lower case, of the machine that muster runs on. No order is sent to a
   // server that the provider lists under one of them.
   std::set<std::string> own_names = {};
+  // How long a reading that fails is tried again; none: as long as the call may take.
+  std::optional<DurationMs> retries_for = {};
 };
 
 class Power {

@@ -1,5 +1,7 @@
 #include "controller/power/wrap.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <random>
 
@@ -13,8 +15,8 @@ constexpr DurationMs kLook = 10 * kSecond;
 
 class Retrying : public Power {
  public:
-  Retrying(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed)
-      : driver_(std::move(driver)), waiter_(std::move(waiter)), random_(seed) {}
+  Retrying(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed, std::optional<DurationMs> retries_for)
+      : driver_(std::move(driver)), waiter_(std::move(waiter)), random_(seed), retries_for_(retries_for) {}
 
   Result<PowerState> state(DurationMs deadline) override {
     return read<PowerState>(deadline, [this](DurationMs left) { return driver_->state(left); });
@@ -52,12 +54,17 @@ class Retrying : public Power {
 
   template <typename T>
   Result<T> read(DurationMs deadline, const std::function<Result<T>(DurationMs)>& attempt) {
-    const TimeMs end = waiter_.now() + deadline;
+    const TimeMs begin = waiter_.now(), end = begin + deadline;
+    const TimeMs last = begin + std::min(deadline, retries_for_.value_or(deadline));
     for (int i = 0;; ++i) {
       Result<T> out = attempt(end - waiter_.now());
       const bool again =
           !out.ok() && (out.error().code == Code::unavailable || out.error().code == Code::timeout);
-      if (!again || !pause(i, end)) return out;
+      if (!again) return out;
+      if (pause(i, last)) continue;
+      if (!retries_for_) return out;
+      return fail(out.error().code, fmt::format("{} (attempts: {}, in {})", out.error().message, i + 1,
+                                                to_human(waiter_.now() - begin)));
     }
   }
 
@@ -80,12 +87,14 @@ class Retrying : public Power {
   std::unique_ptr<Power> driver_;
   Waiter waiter_;
   std::mt19937_64 random_;
+  const std::optional<DurationMs> retries_for_;
 };
 
 }  // namespace
 
-std::unique_ptr<Power> with_retries(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed) {
-  return std::make_unique<Retrying>(std::move(driver), std::move(waiter), seed);
+std::unique_ptr<Power> with_retries(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed,
+                                    std::optional<DurationMs> retries_for) {
+  return std::make_unique<Retrying>(std::move(driver), std::move(waiter), seed, retries_for);
 }
 
 PowerDriver with_retries(PowerDriver driver) {
@@ -93,8 +102,9 @@ PowerDriver with_retries(PowerDriver driver) {
   driver.make = [make](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     const uint64_t seed = std::hash<std::string>{}(target.node + "@" + target.address);
     Waiter waiter = waiter_of(target);
+    const auto retries_for = target.retries_for;
     TRY(auto power, make(std::move(target)));
-    return with_retries(std::move(power), std::move(waiter), seed);
+    return with_retries(std::move(power), std::move(waiter), seed, retries_for);
   };
   return driver;
 }

@@ -94,12 +94,6 @@ std::string size(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.3g} {}", value, kUnits[unit]);
 }
 
-std::string short_digest(const std::string& digest) {
-  const size_t colon = digest.find(':');
-  const std::string hex = colon == std::string::npos ? digest : digest.substr(colon + 1);
-  return hex.substr(0, 12);
-}
-
 std::string metric_label(const std::string& check_name) {
   const size_t slash = check_name.rfind('/');
   if (slash == std::string::npos || check_name.starts_with("hardware/")) return "";

@@ -21,7 +21,6 @@ std::string anchor(std::string_view text);
 // "12.3 s", "3 min 10 s"
 std::string duration(DurationMs ms);
 std::string size(uint64_t bytes);  // "3.84 TB"
-std::string short_digest(const std::string& digest);
 
 // Returns what a check's name adds to its title: "triad" for "stream/triad_mbps", "" for "dgemm/gflops" and
 // "hardware/gpus".

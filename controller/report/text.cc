@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/digest.h"
 #include "base/words.h"
 #include "controller/report/markup.h"
 #include "controller/report/report_causes.h"
@@ -69,11 +70,10 @@ std::string render_text(const Report& given, bool verbose) {
   const std::string mark = report.simulated ? "  [SIMULATED HARDWARE]" : "";
   std::string out = plain(title(report)) + "\n";
   out += fmt::format("  spec revision {}", report.spec_revision);
-  for (const auto& digest : report.plan_digests)
-    out += fmt::format(", plan {}", plain(markup::short_digest(digest)));
-  if (!report.digest.empty()) out += fmt::format(", report {}", plain(markup::short_digest(report.digest)));
+  for (const auto& digest : report.plan_digests) out += fmt::format(", plan {}", plain(short_digest(digest)));
+  if (!report.digest.empty()) out += fmt::format(", report {}", plain(short_digest(report.digest)));
   for (const auto& [name, digest] : report.images)
-    out += fmt::format(", image {} {}", plain(name), plain(markup::short_digest(digest)));
+    out += fmt::format(", image {} {}", plain(name), plain(short_digest(digest)));
   if (report.ended > report.started)
     out += fmt::format(", took {}", markup::duration(report.ended - report.started));
   out += "\n";

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json_dump.h"
+#include "base/utf8.h"
 #include "controller/rollout/next.h"
 
 namespace muster::rollout {
@@ -36,10 +37,19 @@ void add_held(Record& record) {
         record.row->held[image->second] = {node, failed.reason, image->second, failed.run};
 }
 
+// Earlier versions kept any length.
+void shorten_reasons(Record& record) {
+  for (auto& [node, returned] : record.returned) returned.reason = short_reason(returned.reason);
+  if (!record.row) return;
+  for (auto& [node, failed] : record.row->failed) failed.reason = short_reason(failed.reason);
+  for (auto& [image, held] : record.row->held) held.reason = short_reason(held.reason);
+}
+
 Result<Record> read(const std::string& text) {
   TRY(const Json json, parse_json(text));
   TRY(Record record, read_record<Record>(json, "rollout"));
   add_held(record);
+  shorten_reasons(record);
   return record;
 }
 

@@ -7,7 +7,6 @@
 namespace muster::rollout {
 namespace {
 
-constexpr DurationMs kDay = 24 * 60 * kMinute;
 // A window that was opened this much too early was opened at the right time of day.
 constexpr DurationMs kTooEarly = 30 * kMinute;
 

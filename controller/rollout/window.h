@@ -41,7 +41,7 @@ struct Window {
 constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
 // Steps of the wall clock below this are how a right clock is kept right.
 constexpr DurationMs kClockSet = kMinute;
-constexpr DurationMs kLongestWindow = 7 * 24 * 60 * kMinute;
+constexpr DurationMs kLongestWindow = 7 * kDay;
 
 // Of a record from before windows were recorded, of which only the end by the wall clock is known. Length 0
 // if that is over, or too far away to be right.

@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "base/utf8.h"
 #include "controller/run/node_turn.h"
 
 namespace muster {

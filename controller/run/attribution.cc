@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json_at.h"
+#include "base/utf8.h"
 #include "controller/run/narrow.h"
 #include "controller/run/node_turn.h"
 

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "base/utf8.h"
 #include "controller/run/narrow.h"
 #include "controller/run/node_turn.h"
 
@@ -120,12 +119,6 @@ JournalRow quarantine_row(NodeRun& node, const RunRow& run, const std::string& r
 bool may_pass(Code code) {
   return code == Code::failed || code == Code::timeout || code == Code::unavailable ||
          code == Code::cancelled;
-}
-
-std::string short_reason(const std::string& reason) {
-  constexpr std::string_view kMark = "...";
-  if (reason.size() <= kLongestReason) return reason;
-  return std::string(first_bytes(reason, kLongestReason - kMark.size())).append(kMark);
 }
 
 double number_of(const Json& data, const char* key) {

@@ -17,8 +17,6 @@ inline constexpr const char* kCommitPhase = "commit";
 inline constexpr const char* kPausePhase = "pause";
 inline constexpr const char* kResumePhase = "resume";
 
-inline constexpr size_t kLongestReason = 2000;
-
 struct NodeTurn {
   NodeTurn(NodeRun state, const Around& around);
 
@@ -180,9 +178,6 @@ struct NodeTurn {
 
 // True if an error with this code may go away without a change by an operator, so that a retry makes sense.
 bool may_pass(Code code);
-// Of a text from an agent, which may have any length: it is kept in the node's row and is in lists of causes.
-// At most kLongestReason bytes, with "..." at the end if more was left out.
-std::string short_reason(const std::string& reason);
 // 0 if it does not have the expected type.
 double number_of(const Json& data, const char* key);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json_at.h"
+#include "base/utf8.h"
 #include "controller/run/node_turn.h"
 
 namespace muster {

@@ -220,8 +220,8 @@ struct LimitsSpec {
                                       // or more for its firmware's self-test
   DurationMs boot = 20 * kMinute;     // from restart to the installed system's agent
   DurationMs trial = 120 * kMinute;   // a new system that is not committed in time rolls itself back
-  DurationMs drain_timeout = 24 * 60 * kMinute;  // time for the jobs of a node to end before it is re-imaged
-  int64_t image_write_rate = 0;  // bytes per second for writing an image while jobs run; 0: no cap
+  DurationMs drain_timeout = kDay;    // time for the jobs of a node to end before it is re-imaged
+  int64_t image_write_rate = 0;       // bytes per second for writing an image while jobs run; 0: no cap
 };
 
 // How often the images of a rollout are built again, when a window opens.

@@ -10,7 +10,7 @@ using namespace muster::rollout::service_test;
 
 namespace {
 
-constexpr DurationMs kHour = 60 * kMinute, kDay = 24 * kHour;
+constexpr DurationMs kHour = 60 * kMinute;
 
 struct NightlyCluster : World {
   explicit NightlyCluster(size_t nodes) : World(nodes) {

@@ -84,10 +84,11 @@ Result<bool> has_registered(StepContext& context, const WantedNode& want) {
 }
 
 Result<CheckResult> check_registered(StepContext& context, const WantedNode& want, const SlurmNode& now) {
-  if (now.state.lacking) return differs(in_words(now) + " (less than slurm.conf has)");
   if (now.state.absent) return differs(in_words(now));
   TRY(const bool registered, has_registered(context, want));
   if (!registered) return differs(want.node + " has not registered with slurmctld since its boot");
+  // Only another start of its slurmd would register anything else.
+  if (now.state.lacking) return fail(Code::conflict, in_words(now) + " (less than slurm.conf has)");
   return check_drained(context, want, now);
 }
 
@@ -175,13 +176,18 @@ Result<std::string> take_turn(StepContext& context, const WantedNode& want, cons
   return diff;
 }
 
+// What no wait changes: there is no such node, slurmctld refuses, the node registered with too little.
+bool is_for_good(Code code) {
+  return code == Code::not_found || code == Code::denied || code == Code::conflict;
+}
+
 // Takes turns until the state holds or the deadline passes, also while slurmctld does not answer.
 Status wait_for(StepContext& context, const WantedNode& want, int64_t seconds, const Change& change) {
   Status given_up = Ok{};
   std::string reported;
   TRY(const CheckResult end, wait_until(context, seconds, [&]() -> Result<std::string> {
         auto diff = take_turn(context, want, change);
-        if (!diff.ok() && (diff.error().code == Code::not_found || diff.error().code == Code::denied)) {
+        if (!diff.ok() && is_for_good(diff.error().code)) {
           given_up = diff.error();
           return std::string();
         }

@@ -76,7 +76,7 @@ void NoticeService::take_turn() {
   turn.first = !last_turn_;
   turn.elapsed = last_turn_ ? at - last_turn_ : book_.time > 0 ? turn.now - book_.time : 0;
   turn.local = site->zone.at(turn.now);
-  turn.window = parts_.window(turn.now - notices::kDay);
+  turn.window = parts_.window(turn.now - kDay);
   show_failing();
   auto causes = parts_.causes();
   edit({[causes = std::move(causes), notify = site->notify, turn](Book& book) {
@@ -171,6 +171,10 @@ Result<Receiver> NoticeService::with_secrets(const Receiver& receiver) const {
   out.webhook.url = values.at("url").get<std::string>();
   for (auto& [name, value] : out.webhook.headers) value = values.at("headers").at(name).get<std::string>();
   return out;
+}
+
+std::vector<Cause> NoticeService::recalled() {
+  return last_turn_ || !load() ? std::vector<Cause>() : notices::present_causes(book_);
 }
 
 Json NoticeService::shown() {

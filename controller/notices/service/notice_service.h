@@ -57,6 +57,9 @@ class NoticeService {
 
   void begin();
 
+  // The causes that were there when the controller ended; none from the first turn on, which has newer ones.
+  std::vector<Cause> recalled();
+
   // {causes: [{cause, kind, what, detail, next, nodes, since, known, changes, acknowledged}], receivers:
   // [{name, waiting, lost, failures, error, failing_since, last_delivery}], waiting, lost}. failing_since: of
   // the first failure in a row; 0: none.

@@ -13,6 +13,8 @@ namespace muster {
 namespace {
 
 constexpr char kPins[] = "/bmc-pins.json";
+constexpr DurationMs kOperatorWaits =
+    10 * kSecond;  // until a state that could not be read is not tried again
 
 const PowerDriver* find_driver(const std::string& name) {
   for (const auto& driver : power_drivers())
@@ -121,6 +123,11 @@ void PowerService::state(const NodeName& node, std::function<void(Result<PowerSt
       node, [call = times_.call](Power& p) { return p.state(call); }, std::move(done));
 }
 
+void PowerService::state_now(const NodeName& node, std::function<void(Result<PowerState>)> done) {
+  submit<PowerState>(
+      node, [call = times_.call](Power& p) { return p.state(call); }, std::move(done), false, kOperatorWaits);
+}
+
 void PowerService::boot_once_network(const std::string& node, Done done) {
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.boot_once_network(call); }, std::move(done), true);
@@ -134,8 +141,8 @@ void PowerService::describe(const std::string& node, std::function<void(Result<J
 template <typename T>
 std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
                                                         std::function<Result<T>(Power&)> work,
-                                                        std::function<void(Result<T>)> done,
-                                                        bool takes_down) {
+                                                        std::function<void(Result<T>)> done, bool takes_down,
+                                                        std::optional<DurationMs> retries_for) {
   const auto where = lookup_(node);
   if (!where.ok()) {
     reactor_.post([done, error = where.error()] { done(error); });
@@ -146,6 +153,7 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
   Job job;
   job.node = node;
   job.takes_down = takes_down;
+  job.retries_for = retries_for;
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
@@ -185,6 +193,7 @@ void PowerService::start(const std::string& address, Job job) {
   add_known(job.node, target);
   target.logins = logins_;
   target.waiter = waiter_;
+  target.retries_for = job.retries_for;
   auto learned = std::make_shared<std::string>();
   target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
   auto refused = std::make_shared<bool>(false);

@@ -110,7 +110,8 @@ class PowerService : public PowerPort {
   void reinstall(const NodeName& node, const Json& order, Done done) override;
   // The manual tasks. The guard is called first, as for a BMC.
   ByHand& manual_tasks() { return manual_tasks_; }
-  // Only for operators' requests.
+  // Only for operators' requests. The state: with the reason, within seconds, of a BMC that refuses.
+  void state_now(const NodeName& node, std::function<void(Result<PowerState>)> done);
   void shut_down(const std::string& node, Done done);
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
@@ -134,13 +135,15 @@ class PowerService : public PowerPort {
     Work work;
     Reactor::Task done;  // reactor's thread, after `work`
     bool takes_down = false;
-    Failed failed;  // instead of `done` when the driver could not be made
+    std::optional<DurationMs> retries_for = {};  // PowerTarget
+    Failed failed;                               // instead of `done` when the driver could not be made
     SteadyMs requested = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
   template <typename T>
   std::shared_ptr<std::atomic<bool>> submit(const std::string& node, std::function<Result<T>(Power&)> work,
-                                            std::function<void(Result<T>)> done, bool takes_down = false);
+                                            std::function<void(Result<T>)> done, bool takes_down = false,
+                                            std::optional<DurationMs> retries_for = {});
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void give_up(const std::string& address, const Job& job, Error error);

@@ -17,7 +17,7 @@ namespace muster {
 namespace {
 
 // A time below `least` is probably a wrong unit; one above `most` would have no effect.
-constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMinute;
+constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = kDay;
 
 }  // namespace
 

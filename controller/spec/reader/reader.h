@@ -62,8 +62,8 @@ class SpecReader {
     DurationMs least, most;
   };
   // The limits of a trial's duration, and of the time that jobs have to end.
-  static constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestTrial = 24 * 60 * kMinute,
-                              kShortestDrain = kMinute, kLongestDrain = 14 * kLongestTrial;
+  static constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestTrial = kDay, kShortestDrain = kMinute,
+                              kLongestDrain = 14 * kLongestTrial;
   void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
   void read_rate(const YamlNode* limits, const char* key, int64_t& out);
   void check_playbooks(const YamlNode* list, const std::string& path);

@@ -269,6 +269,25 @@ TEST_CASE("slurm: a node that registered with less than slurm.conf has is not gi
   CHECK_FALSE(machine.called("scontrol update"));
 }
 
+TEST_CASE("slurm: that a node registered with less than slurm.conf has is not waited for", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  machine.put("/slurm/node01", "inval|gres/gpu count reported lower than configured (1 < 2)");
+  machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
+  SECTION("since its boot") {
+    machine.put("/slurm-started/node01", "1060");
+    CHECK(one.apply(context, params("registered", 600)).error().code == Code::conflict);
+    CHECK(one.verify(context, params("registered", 600)).error().code == Code::conflict);
+    CHECK(one.check(context, params("registered", 600))->holds == Holds::no);
+  }
+  SECTION("before its boot: it may register again") {
+    machine.put("/slurm-started/node01", "900");
+    CHECK(one.apply(context, params("registered", 0)).error().code == Code::timeout);
+  }
+  CHECK_FALSE(machine.called("scontrol update"));
+}
+
 TEST_CASE("slurm: only a node that takes jobs has been given back", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();

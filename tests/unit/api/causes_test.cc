@@ -2,9 +2,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "controller/bringup/current_causes.h"
 #include "controller/executor/executor.h"
+#include "controller/notices/book.h"
 #include "controller/rollout/rollout_record.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
@@ -119,6 +121,34 @@ TEST_CASE("api: a restart leaves a cause its id, and an operator's quarantine is
     REQUIRE(c.call(Listener::local, "POST", std::string("/v1/nodes/") + node + "/quarantine", "{}").status ==
             200);
   CHECK(c.get("/v1/status")["causes"].empty());
+}
+
+TEST_CASE("api: what is left of a cause is the same one after a restart", "[api][causes]") {
+  Cluster c;
+  const Json before = c.get("/v1/status")["causes"];
+  REQUIRE(before.size() == 1);
+  notices::Book book;
+  notices::OpenCause& open = book.causes["switch"];
+  open.cause = text_at(before[0], "id");
+  open.kind = text_at(before[0], "kind");
+  open.common = text_at(before[0], "common");
+  open.common_value = text_at(before[0], "common_value");
+  open.nodes = {"node01", "node02"};
+  open.since = integer_at(before[0], "since");
+  std::promise<bool> written;
+  c.on_reactor([&] {
+    c.services().executor.set_node("node01", [](NodeRow& row) { row.state = NodeState::accepted; });
+    c.services().store.write({NoticesRow{1, 1, notices::to_text(book)}},
+                             [&](Status done) { written.set_value(done.ok()); });
+  });
+  REQUIRE(written.get_future().get());
+  c.settle();
+  c.restart();
+  const Json after = c.get("/v1/status")["causes"];
+  REQUIRE(after.size() == 1);
+  CHECK(after[0]["nodes"] == Json::array({"node02"}));
+  CHECK(after[0]["id"] == before[0]["id"]);
+  CHECK(after[0]["since"] == before[0]["since"]);
 }
 
 TEST_CASE("api: what inventories have in common counts when all of them were read", "[api][causes]") {

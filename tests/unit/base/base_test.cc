@@ -10,6 +10,13 @@
 
 using namespace muster;
 
+TEST_CASE("a digest's short form is its first twelve digits, with and without the algorithm", "[base]") {
+  CHECK(short_digest("sha256:ba7816bf8f01cfea4141") == "ba7816bf8f01");
+  CHECK(short_digest("ba7816bf8f01cfea4141") == "ba7816bf8f01");
+  CHECK(short_digest("sha256:ba78") == "ba78");
+  CHECK(short_digest("").empty());
+}
+
 TEST_CASE("sha256 matches the standard's example", "[base]") {
   CHECK(sha256("abc") == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -116,6 +117,7 @@ TEST_CASE("problems: a canary that failed is one problem, its rollout's", "[brin
   now.rollout = &record;
   now.nodes = {well("gpu01"), well("gpu02"), well("gpu03")};
   now.nodes[0].state = NodeState::quarantined;
+  now.nodes[0].reason = "no link";
   const auto problems = current_problems(now);
   CHECK(count(problems, CauseKind::rollout_stopped) == 1);
   CHECK(count(problems, CauseKind::node_failed) == 1);
@@ -164,7 +166,44 @@ TEST_CASE("problems: of a canary that failed, silence and a manual task are prob
   now.nodes[0].by_hand = "power it on";
   CHECK(count(current_problems(now), CauseKind::node_waits) == 1);
   now.nodes[0].state = NodeState::quarantined;
+  now.nodes[0].reason = "no link";
   CHECK(current_problems(now).size() == 1);
+}
+
+TEST_CASE("problems: a canary that failed is one of its own when it fails for another reason", "[bringup]") {
+  rollout::Record record = with_canary_failed();
+  record.row->failed.erase("gpu02");
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu01")};
+  NodeNow& node = now.nodes[0];
+  SECTION("quarantined") {
+    node.state = NodeState::quarantined;
+    node.reason = "a disk is missing";
+  }
+  SECTION("back in its old system, in another run") {
+    node.in_run = NodeRunState::returned;
+    node.reason = "no link";
+    node.run_reason = "a disk is missing";
+  }
+  const auto problems = current_problems(now);
+  REQUIRE(problems.size() == 2);
+  CHECK(count(problems, CauseKind::rollout_stopped) == 1);
+  REQUIRE(count(problems, CauseKind::node_failed) == 1);
+  CHECK(problems.back().node == "gpu01");
+  CHECK(problems.back().reason.ends_with("a disk is missing"));
+}
+
+TEST_CASE("problems: the reason of a canary is the same one when one place has it cut", "[bringup]") {
+  rollout::Record record = with_canary_failed();
+  const std::string whole = "image: " + std::string(kLongestReason, 'x');
+  record.row->held["sha256:new"].reason = short_reason(whole);
+  ClusterNow now;
+  now.rollout = &record;
+  now.nodes = {well("gpu01")};
+  now.nodes[0].state = NodeState::quarantined;
+  now.nodes[0].reason = whole;
+  CHECK(count(current_problems(now), CauseKind::node_failed) == 0);
 }
 
 TEST_CASE("problems: a canary that fails is none of its own before its batch has ended", "[bringup]") {

@@ -7,7 +7,7 @@ using namespace muster::rollout::service_test;
 
 namespace {
 
-constexpr DurationMs kHour = 60 * kMinute, kDay = 24 * kHour;
+constexpr DurationMs kHour = 60 * kMinute;
 
 struct Windows : World {
   explicit Windows(size_t nodes) : World(nodes) {

@@ -250,7 +250,6 @@ TEST_CASE("causes: ids last while nodes join and leave", "[causes]") {
     const auto causes = causes_of(problems, places, before);
     REQUIRE(causes.size() == 1);
     CHECK(causes.front().id == id);
-    CHECK(causes.front().merged.empty());
     CHECK(causes.front().since == 1093);  // when it began, although the first node is well again
     before = causes;
     problems.erase(problems.begin());
@@ -292,22 +291,6 @@ TEST_CASE("causes: what is not about nodes keeps its id, whatever it says", "[ca
   CHECK(id_of(dhcp) != of_dhcp);
 }
 
-TEST_CASE("causes: what becomes part of a greater cause is merged, not over", "[causes]") {
-  const Places places = cluster();
-  const auto before = find_causes({silent(93), silent(94), silent(7)}, places);
-  REQUIRE(before.size() == 3);
-  const auto causes = causes_of(joined(behind_leaf3(), {silent(7)}), places, before);
-  REQUIRE(causes.size() == 2);
-  CHECK(causes.front().merged.size() == 2);
-  CHECK(causes.back().merged.empty());
-  for (const std::string& id : causes.front().merged)
-    CHECK(std::any_of(before.begin(), before.end(), [&](const Cause& cause) { return cause.id == id; }));
-  // It stays so for those who look later.
-  CHECK(causes_of(behind_leaf3(), places, causes).front().merged.size() == 2);
-  // Well again: neither merged nor a cause.
-  CHECK(causes_of({silent(7)}, places, before).front().merged.empty());
-}
-
 TEST_CASE("causes: what explains more takes the place of what explained the first nodes", "[causes]") {
   // Behind leaf1: both nodes of rack r1, and one of r2, which has another one behind leaf2.
   Places places;
@@ -321,7 +304,6 @@ TEST_CASE("causes: what explains more takes the place of what explained the firs
   const auto second = causes_of({silent(1), silent(2), silent(3)}, places, first);
   REQUIRE(second.size() == 1);
   CHECK(with_common(second, "switch", "leaf1") != nullptr);
-  CHECK(second.front().merged == std::vector<std::string>{first.front().id});
   // One by one they come back: it stays the switch.
   const auto third = causes_of({silent(1), silent(2)}, places, second);
   REQUIRE(third.size() == 1);

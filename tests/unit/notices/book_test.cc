@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "controller/bringup/current_problems.h"
 #include "controller/notices/book.h"
@@ -485,6 +487,52 @@ TEST_CASE("notices: a receiver to which notices were given up gets what is open 
   CHECK(open.count("b") == 1);
   s.run(kHour);
   CHECK(s.sent_to("ops").empty());
+}
+
+TEST_CASE("notices: after days without a receiver it gets what is over that it knows as open", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"}), cause_of("b", {"b"}), cause_of("d", {"d"})});
+  REQUIRE(s.sent_to("ops").size() == 3);
+  const auto try_it = [&s](DurationMs span) {
+    for (DurationMs done = 0; done < span; done += 10 * kMinute) {
+      if (const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local()))
+        failed(s.book, "ops", next->id, fail(Code::unavailable, "connection refused"));
+      s.turn(10 * kMinute);
+    }
+  };
+  s.causes = {cause_of("b", {"b"}), cause_of("c", {"c"}), cause_of("d", {"d"})};
+  try_it(kHour);
+  s.causes = {cause_of("b", {"b"})};  // `c` came and went
+  try_it(60 * kHour);
+  s.book = book_from_text(to_text(s.book)).value();
+  s.causes = {cause_of("b", {"b"}), cause_of("d", {"d"})};  // again
+  s.run(kMinute);
+  s.turn(10 * kMinute);
+  std::map<std::string, bool> open;
+  for (const Notice& notice : s.sent_to("ops")) {
+    if (!notice.cause.empty()) open[notice.cause] = notice.open;
+    for (const Change& change : notice.changed) {
+      CHECK(change.open == (change.state != over));
+      open[change.cause] = change.open;
+    }
+  }
+  CHECK(open == std::map<std::string, bool>{{"a", false}, {"b", true}, {"d", true}});
+  s.run(kHour);
+  CHECK(s.sent_to("ops").empty());
+}
+
+TEST_CASE("notices: a receiver that has all notices knows nothing else as open", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a", "b"})});
+  s.sent_to("ops");
+  s.with({cause_of("z", {"a", "b"})});  // goes on under another id
+  CHECK(s.book.receivers.at("ops").open.count("a") == 1);
+  s.with({});
+  s.sent_to("ops");
+  s.turn();
+  CHECK(s.book.receivers.at("ops").open.empty());
 }
 
 TEST_CASE("notices: what waited is not given up because there was no controller", "[notices]") {

@@ -48,6 +48,13 @@ class Checker {
         out.push_back(cause);
     return out;
   }
+  // Causes that have been over and unchanged for so long, which no receiver should know as open.
+  std::vector<std::string> over_for(DurationMs span, DurationMs at) const {
+    std::vector<std::string> out;
+    for (const auto& [cause, seen] : seen_)
+      if (!seen.up && seen.in_series <= 3 && at - seen.last_change >= span) out.push_back(cause);
+    return out;
+  }
   const std::string& complaint() const { return complaint_; }
   size_t changes() const { return changes_; }
   size_t lines() const { return lines_; }
@@ -138,7 +145,12 @@ class Checker {
 
   void read_open(const Notice& notice) {
     std::set<std::string> named;
-    for (const Change& change : notice.changed) named.insert(change.cause);
+    for (const Change& change : notice.changed) {
+      if (change.open)
+        named.insert(change.cause);
+      else if (seen_[change.cause].listed)
+        complain(change.cause, "over in the summary of what is open");
+    }
     if (notice.to.size() != 1) complain(notice.id, "what is open, to several receivers");
     for (const auto& [cause, seen] : seen_)
       if (seen.listed != (named.count(cause) > 0)) complain(cause, "wrong in the summary of what is open");

@@ -103,6 +103,35 @@ TEST_CASE("notices: a cause is sent within a minute of being known, and stored b
   CHECK(s.arrived.size() == 2);
 }
 
+TEST_CASE("notices: the causes of before a restart are recalled until the first turn", "[notices]") {
+  Site s;
+  s.start();
+  s.add_cause("leaf3", CauseKind::node_silent);
+  Cause& cause = s.causes.front();
+  cause.nodes = {NodeName("gpu01"), NodeName("gpu02")};
+  cause.common = "switch";
+  cause.common_value = "leaf3";
+  cause.since = 77;
+  s.reactor.advance(2 * kMinute);
+  CHECK(s.service->recalled().empty());
+  s.kill();
+  const auto recalled = s.service->recalled();
+  REQUIRE(recalled.size() == 1);
+  CHECK(recalled[0].id == "leaf3");
+  CHECK(recalled[0].kind == CauseKind::node_silent);
+  CHECK(recalled[0].nodes == cause.nodes);
+  CHECK(recalled[0].common == "switch");
+  CHECK(recalled[0].common_value == "leaf3");
+  CHECK(recalled[0].since == 77);
+  s.reactor.advance(NoticeService::kGrace + NoticeService::kTurn);
+  CHECK(s.service->recalled().empty());
+  // What is over is not recalled.
+  s.causes.clear();
+  s.reactor.advance(2 * kMinute);
+  s.kill();
+  CHECK(s.service->recalled().empty());
+}
+
 TEST_CASE("notices: a receiver that is down for an hour gets everything in order", "[notices]") {
   Site s;
   s.start();

@@ -219,16 +219,20 @@ class Year {
     look_at_receivers();
   }
 
-  // Whatever was given up, each knows what is open.
+  // Whatever was given up, each knows what is open, and what is over.
   void look_at_receivers() {
     if (down_ > 0 || at_ - reached_ < kKnownBy || !complaint_.empty()) return;
-    const auto open = checker_.open_for(kKnownBy, at_);
+    const auto open = checker_.open_for(kKnownBy, at_), over = checker_.over_for(kKnownBy, at_);
     for (const auto& [name, receiver] : spec_.receivers) {
       if (name == "late" && at_ - declared_ < kKnownBy) continue;
       for (const std::string& cause : open)
         if (const auto found = known_by_[name].find(cause);
             found == known_by_[name].end() || !found->second.open)
           complaint_ = name + " does not know that " + cause + " is open";
+      for (const std::string& cause : over)
+        if (const auto found = known_by_[name].find(cause);
+            found != known_by_[name].end() && found->second.open)
+          complaint_ = name + " does not know that " + cause + " is over";
     }
   }
 

@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "controller/power/waiter.h"
 #include "kernels/common/connection.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -73,6 +74,32 @@ TEST_CASE("a netboot that was forgotten before its turn is not carried out, one 
   CHECK(look.get_future().get() != Code::cancelled);  // it was under way
   CHECK(forgotten.get_future().get() == Code::cancelled);
   CHECK(wanted.get_future().get() == Code::unavailable);  // it tried: nothing listens any more
+}
+
+TEST_CASE("a BMC that refuses is tried for a minute for a run, and for seconds for an operator", "[power]") {
+  Queue queue({2 * kMinute, kMinute});
+  queue.bmc.reset();  // nothing listens any more
+  const auto slept_for = [&queue](bool operator_waits) {
+    auto slept = std::make_shared<std::atomic<DurationMs>>(0);
+    std::promise<Code> answer;
+    queue.reactor->post([&queue, &answer, operator_waits, slept] {
+      queue.service->wait_by({[slept, now = real_waiter().now] { return now() + *slept; },
+                              [slept](DurationMs span) { *slept += span; }});
+      const auto done = [&answer](const Result<PowerState>& state) {
+        answer.set_value(state.ok() ? Code::failed : state.error().code);
+      };
+      if (operator_waits)
+        queue.service->state_now("n1", done);
+      else
+        queue.service->state("n1", done);
+    });
+    CHECK(answer.get_future().get() == Code::unavailable);
+    return slept->load();
+  };
+  CHECK(slept_for(false) > 30 * kSecond);
+  const DurationMs for_operator = slept_for(true);
+  CHECK(for_operator > 0);
+  CHECK(for_operator < 10 * kSecond);
 }
 
 TEST_CASE("a call whose turn comes too late is not made", "[power]") {

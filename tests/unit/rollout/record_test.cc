@@ -2,6 +2,7 @@
 #include "controller/rollout/rollout_record.h"
 
 #include "base/split.h"
+#include "base/utf8.h"
 #include "tests/catch.h"
 #include "tests/unit/rollout/rollout_fixture.h"
 
@@ -117,6 +118,20 @@ TEST_CASE("rollout record: a canary that failed under an earlier version holds i
   const Record again = record_from_text(to_text(record)).value();
   CHECK(again.row->held.at("new").node == "n00");
   CHECK(held_images(again).count("gpu") == 1);
+}
+
+TEST_CASE("rollout record: reasons of any length that an earlier version kept are cut when they are read",
+          "[rollout]") {
+  const std::string whole(1 << 20, 'x');
+  Record record = approved({}, approval_of("new"));
+  record.row = begun(1, "t1");
+  record.row->failed["n01"] = {whole, 5, false, true};
+  record.row->held["new"] = {"n00", whole, "new", 5};
+  record.returned["n02"] = {"old", whole};
+  const Record again = record_from_text(to_text(record)).value();
+  CHECK(again.row->failed.at("n01").reason.size() == kLongestReason);
+  CHECK(again.row->held.at("new").reason.size() == kLongestReason);
+  CHECK(again.returned.at("n02").reason.size() == kLongestReason);
 }
 
 TEST_CASE("rollout record: a node that went back is remembered until it succeeds, or an approval",

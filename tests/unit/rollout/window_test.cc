@@ -8,7 +8,7 @@ using namespace muster::rollout;
 
 namespace {
 
-constexpr DurationMs kHour = 60 * kMinute, kDay = 24 * kHour;
+constexpr DurationMs kHour = 60 * kMinute;
 constexpr TimeMs kTen = 1'700'000'000'000;  // 22:00
 
 struct Machine {

@@ -8,7 +8,6 @@ using Bench = testing::RunBench;
 
 namespace {
 
-constexpr DurationMs kDay = 24 * 60 * kMinute;
 const ExecutorTiming kTiming;
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Nodes of which nothing is known: after a restart of the controller, on an older copy of its database, when
 // they do not answer, and when what is known of them cannot be read.
+#include "base/utf8.h"
 #include "tests/unit/run/bench.h"
 
 using namespace muster;
@@ -254,6 +255,19 @@ TEST_CASE("a node's row that cannot be read is not replaced by a blank one", "[r
   CHECK(b.row("n1").accepted_run == 7);
   CHECK(b.executor->node_row("n1").product_uuid == "uuid-n1");
   CHECK(b.executor->machines()->node_of("uuid-n1") == "n1");
+}
+
+TEST_CASE("a reason of any length in a row of an earlier version is cut when it is read", "[run][silent]") {
+  Bench b;
+  b.live();
+  set_row(b, "n1", [](NodeRow& row) {
+    accepted_row(row);
+    row.reason = std::string(1 << 20, 'x');
+  });
+  REQUIRE(b.row("n1").reason.size() > kLongestReason);
+  b.restart();
+  CHECK(b.executor->node_row("n1").reason.size() == kLongestReason);
+  CHECK(b.executor->node_row("n1").accepted_run == 7);
 }
 
 TEST_CASE("changes of a node that wait for its row keep their order", "[run][silent]") {

@@ -1,0 +1,110 @@
+#include "controller/notices/receivers.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "controller/causes/cause_text.h"
+#include "controller/notices/book.h"
+
+namespace muster::notices {
+namespace {
+
+constexpr DurationMs kFirstRetry = 5 * kSecond, kLongestRetry = 10 * kMinute;
+
+bool is_own(const Receiver& receiver, const std::string& kind, const std::string& what) {
+  return kind == cause_kind_word(CauseKind::receiver) &&
+         what.starts_with(receiver_topic(receiver.name) + ":");
+}
+
+void take_from(Book& book, const std::string& receiver, const std::string& id) {
+  for (Notice& notice : book.waiting)
+    if (notice.id == id) notice.to.erase(receiver);
+  std::erase_if(book.waiting, [](const Notice& notice) { return notice.to.empty(); });
+}
+
+}  // namespace
+
+bool wants(const Receiver& receiver, const std::string& kind, const std::string& what, bool urgent) {
+  return (!receiver.only_urgent || urgent) && (receiver.kinds.empty() || receiver.kinds.count(kind) > 0) &&
+         !is_own(receiver, kind, what);
+}
+
+void note_open(std::map<std::string, Change>& open, const Notice& notice) {
+  std::vector<Change> changes = notice.changed;
+  if (!notice.cause.empty())
+    changes.push_back({notice.cause, notice.kind, notice.what, notice.state, notice.open});
+  for (const std::string& cause : notice.replaces) open.erase(cause);
+  for (const Change& change : changes)
+    if (change.open)
+      open.insert_or_assign(change.cause, change);
+    else
+      open.erase(change.cause);
+}
+
+Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec) {
+  std::erase_if(notice.changed, [&](const Change& change) {
+    return !wants(receiver, change.kind, change.what, spec.urgent.count(change.kind) > 0);
+  });
+  return notice;
+}
+
+const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTime& local) {
+  const auto state = book.receivers.find(receiver.name);
+  if (state != book.receivers.end() && state->second.next_try > book.clock) return nullptr;
+  const bool quiet = receiver.quiet.contains(local.minute);
+  const Notice* other = nullptr;  // the first that is not urgent
+  for (const Notice& notice : book.waiting) {
+    if (!notice.to.count(receiver.name)) continue;
+    if (notice.urgent) return &notice;
+    if (!quiet && !other) other = &notice;
+  }
+  return other;
+}
+
+void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
+  ReceiverState& state = book.receivers[receiver];
+  for (const Notice& notice : book.waiting)
+    if (notice.id == id) note_open(state.open, notice);
+  take_from(book, receiver, id);
+  state.refused.clear();
+  state.refusals = 0;
+  state.failures = 0;
+  state.next_try = 0;
+  state.failing_since = 0;
+  state.last_delivery = now;
+  state.error.clear();
+}
+
+void failed(Book& book, const std::string& receiver, const std::string& id, const Error& error) {
+  ReceiverState& state = book.receivers[receiver];
+  if (state.failures++ == 0) state.failing_since = book.time;
+  state.error = error.message;
+  const bool refuses = error.code == Code::conflict;
+  if (refuses) state.refusals = state.refused == id ? state.refusals + 1 : 1;
+  if (refuses) state.refused = id;
+  // A receiver that refuses a notice works, and may take the next one.
+  const int64_t tries = refuses ? state.refusals : state.failures;
+  const DurationMs wait = kFirstRetry << std::min<int64_t>(tries - 1, 10);
+  state.next_try = book.clock + std::min(wait, kLongestRetry);
+  if (!refuses || tries < kMostRefusals) return;
+  // It is not behind after that: a summary may be refused as well.
+  take_from(book, receiver, id);
+  ++state.lost;
+  state.next_try = 0;
+}
+
+size_t waiting_for(const Book& book, const std::string& receiver) {
+  return static_cast<size_t>(
+      std::count_if(book.waiting.begin(), book.waiting.end(),
+                    [&](const Notice& notice) { return notice.to.count(receiver) > 0; }));
+}
+
+std::string receiver_topic(const std::string& receiver) { return std::string(kReceiverTopic) + receiver; }
+
+bool is_failing(const Book& book, const std::string& receiver) {
+  const auto state = book.receivers.find(receiver);
+  return state != book.receivers.end() && state->second.failures >= kFailing;
+}
+
+}  // namespace muster::notices

@@ -1,0 +1,17 @@
+// What a receiver wants, and what it knows: parts of the book (controller/notices/book.h). Pure functions.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "controller/notices/notice.h"
+#include "controller/spec/notify_spec.h"
+
+namespace muster::notices {
+
+// Whether it gets notices of this kind; that it fails itself is for the others.
+bool wants(const Receiver& receiver, const std::string& kind, const std::string& what, bool urgent);
+// Changes what it knows as open, by cause, to what it knows with this notice.
+void note_open(std::map<std::string, Change>& open, const Notice& notice);
+
+}  // namespace muster::notices
