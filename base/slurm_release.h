@@ -1,5 +1,5 @@
-// Slurm's releases: which of them read what others kept (slurmctld's queue and slurmdbd's database), and what the
-// system must have for them. Pure functions.
+// Slurm's releases: which of them read what others kept (slurmctld's queue and slurmdbd's database), and what
+// the system must have for them. Pure functions.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The environment of programs that may install packages: dpkg puts no questions, and needrestart only lists what
-// should be restarted. A restart of slurmd or Docker in the middle of a step would end jobs.
+// The environment of programs that may install packages: dpkg does not prompt, and needrestart only lists
+// what should be restarted. A restart of slurmd or Docker in the middle of a step would end jobs.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The distribution that a playbook is for, where it is not for all; and where a spec names such a playbook for
-// systems of another one. Pure functions, no I/O.
+// The distribution that a playbook is for, where it is not for all; and where a spec names such a playbook
+// for systems of another one. Pure functions, no I/O.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace muster::steps {
 
-// The file that must exist so that both stay as written; nothing if the host has no cloud-init. The provider's
-// data overrides any file on the host, so that the modules are also taken off cloud-init's list.
+// The file that must exist so that both stay as written; nothing if the host has no cloud-init. The
+// provider's data overrides any file on the host, so the modules are also taken off cloud-init's list.
 std::optional<OwnFile> keeps_names(const Files& files);
 
 }  // namespace muster::steps

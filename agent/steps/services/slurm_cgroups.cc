@@ -1,8 +1,8 @@
 // slurm_cgroups: boots the node with the version of cgroups that its release of Slurm reads.
 //
-// A release that reads version 1 only (base/slurm_release.h) runs on a system with version 2, and each of its jobs
-// fails there ("Plugin initialization failed"). Such a node gets systemd's kernel argument for version 1, by the
-// module kernel_command_line, which requests a restart.
+// A release that reads version 1 only (base/slurm_release.h) runs on a system with version 2, and each of its
+// jobs fails there ("Plugin initialization failed"). Such a node gets systemd's kernel argument for version
+// 1, by the module kernel_command_line, which requests a restart.
 #include <fmt/format.h>
 
 #include <optional>

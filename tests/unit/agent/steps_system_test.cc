@@ -339,7 +339,7 @@ struct Surroundings : Process {
   }
 };
 
-TEST_CASE("command: a program that installs packages neither asks nor lets services be restarted") {
+TEST_CASE("command: a program that installs packages does not prompt, and no service is restarted for it") {
   const FakeMachine machine;
   Files files = machine.files();
   Surroundings program;
