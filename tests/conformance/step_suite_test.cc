@@ -482,7 +482,7 @@ Samples samples_of_other_storage() {
           m.put("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
           m.put("/proc/cmdline", "root=/dev/sda1 ro\n");
           m.put("/etc/default/grub", "");
-          m.put("/boot/grub/grub.cfg", "");
+          m.put("/usr/sbin/update-grub", "");
         },
         [](FakeMachine&) { return Json::object(); }}},
       {"slurm_node",

@@ -14,7 +14,7 @@
 #include "agent/steps/packages/dpkg_status.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/unattended.h"
-#include "base/distribution.h"
+#include "base/release_key.h"
 
 namespace muster::steps {
 namespace {
@@ -64,13 +64,9 @@ Status add_others(const Files& files, WantedPackage& want) {
   if (want.also.empty()) return Ok{};
   const OsRelease os = parse_os_release(files.read("/etc/os-release").value_or(""));
   for (const auto& [key, names] : want.also) {
-    if (!find_release(key) && !find_distribution(key))
-      return fail(Code::invalid,
-                  fmt::format("package: `also` has '{}', which is neither a release's codename "
-                              "nor a distribution; known: {}",
-                              key, supported_releases()));
-    if (key != os.codename && key != os.id) continue;
-    for (const Json& name : names)
+    const auto here = means_system(key, os);
+    if (!here.ok()) return fail(Code::invalid, "package: `also`: " + here.error().message);
+    for (const Json& name : *here ? names : Json::array())
       if (name.is_string()) want.names.push_back(name.get<std::string>());
   }
   return Ok{};

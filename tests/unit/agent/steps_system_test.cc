@@ -77,13 +77,6 @@ TEST_CASE("package: exact versions, patterns and holds") {
   CHECK(r.check("package", also)->holds == Holds::yes);
   r.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
   CHECK(r.check("package", also)->diff == "not installed: docker-cli");
-  // And by the distribution, for all its releases.
-  const Json ubuntu = {{"names", {"cuda"}}, {"also", {{"ubuntu", {"apport"}}}}};
-  CHECK(r.check("package", ubuntu)->holds == Holds::yes);
-  r.machine.put("/etc/os-release", "ID=ubuntu\nVERSION_CODENAME=noble\n");
-  CHECK(r.check("package", ubuntu)->diff == "not installed: apport");
-  const Json unknown = {{"names", {"cuda"}}, {"also", {{"nobel", {"apport"}}}}};
-  CHECK(r.check("package", unknown).error().code == Code::invalid);
   REQUIRE(r.apply("package", {{"names", {"cuda"}}, {"hold", true}}).ok());
   CHECK(r.machine.get("/var/lib/dpkg/status").find("Status: hold ok installed") != std::string::npos);
   CHECK(r.check("package", {{"names", {"cuda"}}, {"hold", false}})->diff == "held: cuda");
@@ -328,70 +321,6 @@ TEST_CASE("kernel_command_line: the entry of the running slot and nothing that d
   CHECK(r.machine.files().exists("/run/muster/reboot/kernel_command_line-base"));
   CHECK(r.apply("kernel_command_line", {{"present", {"root=/dev/sda1"}}}).error().code == Code::denied);
   CHECK(r.apply("kernel_command_line", {{"absent", {"muster.slot"}}}).error().code == Code::denied);
-}
-
-// Keeps the environment of the last program.
-struct Surroundings : Process {
-  std::map<std::string, std::string> env;
-  Result<Output> run(const Command& command) override {
-    env = command.env;
-    return Output{0, "", ""};
-  }
-};
-
-TEST_CASE("command: a program that installs packages does not prompt, and no service is restarted for it") {
-  const FakeMachine machine;
-  Files files = machine.files();
-  Surroundings program;
-  StepContext context{files, program, "node01"};
-  const auto* module = find_step_module("command");
-  REQUIRE(module->apply(context, {{"argv", {"apt-get"}}, {"creates", "/x"}}).ok());
-  CHECK(program.env.at("DEBIAN_FRONTEND") == "noninteractive");
-  CHECK(program.env.at("NEEDRESTART_MODE") == "l");
-  const Json own = {{"argv", {"apt-get"}}, {"creates", "/x"}, {"env", {{"NEEDRESTART_MODE", "a"}}}};
-  REQUIRE(module->apply(context, own).ok());
-  CHECK(program.env.at("NEEDRESTART_MODE") == "a");
-}
-
-TEST_CASE("hostname: cloud-init keeps off it, and a host without cloud-init is left alone") {
-  Run r;
-  const Json name = {{"name", "gate01"}};
-  r.machine.put("/etc/hostname", "gate01\n");
-  r.machine.put("/proc/sys/kernel/hostname", "gate01\n");
-  CHECK(r.check("hostname", name)->holds == Holds::yes);
-  r.machine.put("/etc/cloud/cloud.cfg", "cloud_init_modules:\n - set_hostname\n - update-hostname\n - ssh\n");
-  CHECK(r.check("hostname", name)->holds == Holds::no);  // right today, gone after a boot
-  REQUIRE(r.apply("hostname", name).ok());
-  CHECK(r.check("hostname", name)->holds == Holds::yes);
-  const std::string ours = r.machine.get("/etc/cloud/cloud.cfg.d/zz-muster-hosts.cfg");
-  CHECK(ours.find("\npreserve_hostname: true\n") != std::string::npos);
-  CHECK(ours.find("\ncloud_init_modules:\n - ssh\n") != std::string::npos);
-}
-
-TEST_CASE("slurm_cgroups: only a release that reads no others gets cgroups of version 1") {
-  Run r;
-  const Json none = Json::object();
-  r.machine.put("/proc/cmdline", "root=/dev/sda1 ro\n");
-  r.machine.put("/etc/default/grub", "");
-  r.machine.put("/versions/slurmd", "slurm-wlm 21.08.5\n");
-  CHECK(r.check("slurm_cgroups", none)->holds == Holds::yes);  // the system has version 1
-  r.machine.put("/sys/fs/cgroup/cgroup.controllers", "cpu\n");
-  for (const char* newer : {"slurm-wlm 22.05.8\n", "slurm-wlm 23.11.4\n", "slurm-wlm 99.05.1\n"}) {
-    r.machine.put("/versions/slurmd", newer);
-    CHECK(r.check("slurm_cgroups", none)->holds == Holds::yes);
-    REQUIRE(r.apply("slurm_cgroups", none).ok());
-    CHECK_FALSE(r.machine.files().exists("/run/muster/reboot/kernel_command_line-slurm"));
-  }
-  r.machine.put("/versions/slurmd", "slurm-wlm 21.08.5\n");
-  CHECK(r.check("slurm_cgroups", none)->holds == Holds::no);
-  REQUIRE(r.apply("slurm_cgroups", none).ok());
-  CHECK(r.check("slurm_cgroups", none)->holds == Holds::yes);  // all that can be done before the restart
-  CHECK(r.machine.files().exists("/run/muster/reboot/kernel_command_line-slurm"));
-  CHECK(r.machine.get("/etc/default/grub.d/zz-muster-slurm.cfg").find("systemd.unified_cgroup_hierarchy=0") !=
-        std::string::npos);
-  // systemd did not follow the argument.
-  r.machine.put("/proc/cmdline", "root=/dev/sda1 ro systemd.unified_cgroup_hierarchy=0\n");
-  CHECK(r.check("slurm_cgroups", none).error().code == Code::conflict);
 }
 
 TEST_CASE("service: a unit whose old links systemd remembers is loaded again") {
