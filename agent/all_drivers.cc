@@ -66,6 +66,7 @@ std::vector<StepModule> other_modules() {
       reboot_module(),
       service_module(),
       slot_module(),
+      slurm_cgroups_module(),
       slurm_mpi_module(),
       slurm_node_module(),
       slurm_nodes_module(),

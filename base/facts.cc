@@ -46,7 +46,7 @@ MUSTER_RECORD(BootFacts, lenient, opt(running), opt(standing), opt(no_trial), op
 MUSTER_RECORD(ShareFacts, lenient, opt(cores), opt(of_cores), opt(cores_by), opt(words))
 MUSTER_RECORD(LibraryFacts, lenient, opt(name), opt(version), opt(path))
 MUSTER_RECORD(HardwareFacts, lenient, opt(system), opt(cpus), opt(memory_bytes), sparse(memory_usable_bytes),
-              opt(gpus), opt(nics), opt(disks), opt(firmware), opt(uefi), opt(kernel), opt(os),
+              opt(gpus), opt(nics), opt(disks), opt(firmware), opt(uefi), opt(kernel), opt(os), sparse(os_id),
               sparse(storage_metadata), sparse(by_label), sparse(boot), sparse(properties),
               sparse(machine_id), sparse(share), sparse(left_out), sparse(gpu_libraries))
 

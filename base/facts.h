@@ -150,6 +150,7 @@ struct HardwareFacts {
   bool uefi = false;
   std::string kernel = {};  // uname -r
   std::string os = {};      // PRETTY_NAME; in the RAM system, its own name
+  std::string os_id = {};   // ID of /etc/os-release: "ubuntu"; also empty from an older agent
   // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (of a master or monitor) is stored
   // in this system. No entry means unknown: this system does not have the engine, or the facts come from the
   // RAM system.

@@ -11,6 +11,7 @@ constexpr const char* kReleases[] = {"20.11", "21.08", "22.05", "23.02", "23.11"
 constexpr int kFirst = 36, kEnd = kFirst + static_cast<int>(std::size(kReleases));
 // From here on Slurm reads the three releases before its own, until then two.
 constexpr int kReadsThree = 42;
+constexpr int kReadsUnified = 38;
 
 int oldest_read_by(int release) { return release - (release >= kReadsThree ? 3 : 2); }
 
@@ -28,6 +29,8 @@ std::string name_of(int release) {
   return release >= kFirst && release < kEnd ? kReleases[release - kFirst]
                                              : fmt::format("protocol {}", release);
 }
+
+bool reads_unified_cgroups(int release) { return release >= kReadsUnified; }
 
 std::string unread(int kept, int own) {
   if (kept >= oldest_read_by(own) && kept <= own) return "";

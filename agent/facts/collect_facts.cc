@@ -19,6 +19,7 @@
 #include "agent/steps/step_modules.h"
 #include "agent/steps/system/smbios.h"
 #include "agent/storage/metadata.h"
+#include "base/distribution.h"
 #include "base/lower.h"
 #include "base/rail_choice.h"
 #include "base/split.h"
@@ -73,18 +74,6 @@ SystemFacts system_facts(const Files& files) {
   const std::string dmi = "/sys/class/dmi/id/";
   return {files.read_line(dmi + "sys_vendor"), files.read_line(dmi + "product_name"),
           files.read_line(dmi + "product_serial"), lower(files.read_line(dmi + "product_uuid"))};
-}
-
-std::string os_name(const Files& files) {
-  const auto text = files.read("/etc/os-release");
-  if (!text.ok()) return "";
-  for (const auto& line : split_lines(*text)) {
-    if (!line.starts_with("PRETTY_NAME=")) continue;
-    std::string value = line.substr(12);
-    if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
-    return value;
-  }
-  return "";
 }
 
 }  // namespace
@@ -214,7 +203,9 @@ Result<HardwareFacts> collect_facts(const Files& files) {
     facts.firmware += (facts.firmware.empty() ? "" : " ") + version;
   facts.uefi = files.exists("/sys/firmware/efi");
   facts.kernel = files.read_line("/proc/sys/kernel/osrelease");
-  facts.os = os_name(files);
+  const OsRelease os = parse_os_release(files.read("/etc/os-release").value_or(""));
+  facts.os = os.pretty_name;
+  facts.os_id = os.id;
   facts.storage_metadata = storage_metadata(files);
   facts.by_label = devices_by_label(files);
   facts.boot = slot_facts(files);

@@ -4,6 +4,7 @@
 
 #include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
+#include "agent/steps/unattended.h"
 
 namespace muster::steps {
 namespace {
@@ -41,6 +42,7 @@ Status apply_command(StepContext& context, const WantedCommand& want) {
   command.argv = want.argv;
   command.cwd = want.cwd;
   command.deadline = want.deadline_seconds * kSecond;
+  command.env = unattended_environment();  // it may install packages
   for (const auto& [name, value] : want.env) command.env[name] = value_text(value);
   TRY_(run_ok(context.process, command));
   return Ok{};

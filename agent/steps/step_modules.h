@@ -62,6 +62,7 @@ StepModule moosefs_members_module();
 StepModule shared_write_module();
 StepModule shared_read_module();
 // Slurm and Prometheus, through their own programs
+StepModule slurm_cgroups_module();
 StepModule slurm_node_module();
 StepModule slurm_nodes_module();
 StepModule slurm_mpi_module();

@@ -100,8 +100,10 @@ SpecNames Bringup::names() {
   for (const auto& [name, playbook] : (*shipped)->all)
     if (name.starts_with(folder))
       out.profiles.push_back(name.substr(folder.size()));
-    else
+    else {
       out.playbooks.push_back(name);
+      if (!playbook.only_for.distribution.empty()) out.only_for[name] = playbook.only_for;
+    }
   return out;
 }
 

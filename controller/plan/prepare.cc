@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/distribution.h"
 #include "base/machine_uuid.h"
 #include "base/name_ranges.h"
 #include "controller/plan/label_lines.h"
@@ -61,6 +62,25 @@ void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
           d.spec->name, line));
 }
 
+// Distribution::id of the system that the steps run in; "": unknown. The RAM system is none of these.
+std::string distribution_of(const Planning& p, const Draft& d) {
+  if (!d.imaging && find_distribution(d.seen->facts->os_id)) return d.seen->facts->os_id;
+  const auto image = p.spec.images.find(d.spec->image);
+  return image == p.spec.images.end() ? "" : image->second.distribution;
+}
+
+// A rollback boots a system of which only the digest is known, and `accept` runs no playbook.
+void refuse_playbooks(Planning& p, const Draft& d) {
+  if (p.rolls_back() || p.kind() == RequestKind::accept) return;
+  const std::string distribution = distribution_of(p, d);
+  for (const auto& name : p.playbooks_of(d)) {
+    const auto playbook = p.in.playbooks.find(name);
+    if (playbook == p.in.playbooks.end()) continue;
+    if (const auto why = why_not_on(playbook->second.only_for, distribution); !why.empty())
+      p.refuse(d.spec->name, "distribution", fmt::format("playbook '{}' {}", name, why));
+  }
+}
+
 // True if the node's image is written, in place or through the RAM system.
 bool is_imaged(const Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return false;
@@ -96,6 +116,7 @@ void prepare(Planning& p, Draft& d) {
   if (!d.disks.refusals.empty()) return;
   refuse_own_disks(p, d);
   note_labels(p, d, facts);
+  refuse_playbooks(p, d);
   if (d.imaging && d.disks.groups["os"].empty())
     p.refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
   choose_way(p, d);

@@ -4,6 +4,8 @@
 //   help: RAID0 + XFS over the local data drives
 //   not_exercised: why               # what was never run for real, or why: every plan that uses the
 //                                    playbook says so
+//   distribution: debian             # only for systems of this one (base/distribution.h); default: all
+//   elsewhere: use gpu-ubuntu        # what to do on others: the end of a sentence
 //   overlay: true                    # only in a spec's own playbooks: changes the shipped one of this name
 //   replaces: [ slurm.conf ]         # its steps that take the place of shipped ones with the same name
 //   removes: [ job container ]       # shipped steps that are left out; its other steps are appended
@@ -46,6 +48,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "controller/spec/only_for.h"
 #include "controller/spec/spec.h"
 #include "controller/spec/yaml.h"
 
@@ -79,6 +82,7 @@ struct Playbook {
   bool overlay = false;
   std::vector<NamedStep> replaces = {}, removes = {};
   std::string origin = "";  // where a playbook that is not shipped comes from, for plans; empty: shipped
+  OnlyFor only_for = {};
 };
 // Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose
 // context value is not a string keeps its type (list, number, bool, object); as an element of a list, the

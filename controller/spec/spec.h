@@ -86,6 +86,7 @@ struct UserSpec {
 struct ImageSpec {
   std::string name, recipe, kernel = "full";
   std::vector<std::string> bake;
+  std::string distribution, suite;  // of the recipe: "ubuntu", "noble"; empty: not known
 };
 
 // Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. A

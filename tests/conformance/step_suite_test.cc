@@ -475,6 +475,16 @@ Samples samples_of_other_storage() {
         [](FakeMachine&) {
           return Json{{"node", "node03"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}};
         }}},
+      {"slurm_cgroups",
+       {[](FakeMachine& m) {
+          booted(m);
+          m.put("/versions/slurmd", "slurm-wlm 21.08.5\n");
+          m.put("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+          m.put("/proc/cmdline", "root=/dev/sda1 ro\n");
+          m.put("/etc/default/grub", "");
+          m.put("/usr/sbin/update-grub", "");
+        },
+        [](FakeMachine&) { return Json::object(); }}},
       {"slurm_node",
        {[](FakeMachine& m) { m.put("/slurm/node01", "idle|none"); },
         [](FakeMachine&) {

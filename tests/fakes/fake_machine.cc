@@ -257,7 +257,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return site(command);
   }
   if (program == "ldconfig") return good(get("/ldconfig"));
-  if (program == "slurmctld" || program == "slurmdbd" || program == "mariadbd")
+  if (program == "slurmctld" || program == "slurmd" || program == "slurmdbd" || program == "mariadbd")
     return good(get("/versions/" + program));
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "sync") return good();

@@ -1,66 +1,20 @@
 // file: writes a regular file with exactly the declared content, mode and owner, or removes it.
-#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
+#include "agent/steps/files/cloud_init.h"
 #include "agent/steps/files/file_modules.h"
 #include "agent/steps/files/own_file.h"
 
 namespace muster::steps {
 namespace {
 
-constexpr const char* kCloud = "/etc/cloud/cloud.cfg";
-constexpr const char* kCloudParts = "/etc/cloud/cloud.cfg.d/";
-constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key wins
-constexpr const char* kList = "cloud_init_modules:";
-
-// Items of the list kList in this text, each with its "- "; nullopt if it has no such list, or on one line.
-std::optional<std::vector<std::string>> items_of(const std::string& text) {
-  std::optional<std::vector<std::string>> out;
-  bool inside = false;
-  for (const auto& line : split_lines(text)) {
-    const size_t first = line.find_first_not_of(" \t");
-    if (line.starts_with(kList)) {
-      inside = line.find_first_not_of(" \t\r", std::string(kList).size()) == std::string::npos;
-      if (inside) out.emplace();
-    } else if (inside && first != std::string::npos && line[first] == '-') {
-      out->push_back(line.substr(first));
-    } else if (first != std::string::npos && line[first] != '#') {
-      inside = false;
-    }
-  }
-  return out;
-}
-
-OwnFile cloud_init_without_hosts(const Files& files) {
-  auto items = items_of(files.read(kCloud).value_or(""));
-  auto names = files.list(kCloudParts);
-  std::sort(names.begin(), names.end());
-  for (const auto& name : names) {
-    if (name == kOurs || name.size() < 5 || !name.ends_with(".cfg")) continue;
-    if (auto later = items_of(files.read(kCloudParts + name).value_or(""))) items = std::move(later);
-  }
-  OwnFile out{std::string(kCloudParts) + kOurs,
-              "# Written by muster: /etc/hosts has the cluster's names, which cloud-init would remove at "
-              "every boot.\n"
-              "manage_etc_hosts: false\n",
-              0644};
-  if (!items) return out;
-  out.text += std::string(kList) + "\n";
-  for (const auto& item : *items)
-    if (item.find("update_etc_hosts") == std::string::npos &&
-        item.find("update-etc-hosts") == std::string::npos)
-      out.text += " " + item + "\n";
-  return out;
-}
-
 // The files that must exist so that `path` stays as written; empty if nothing would rewrite it at a boot.
-//   /etc/hosts  cloud-init rewrites it if its configuration or the provider's data (which overrides any file
-//               on the host) sets `manage_etc_hosts`. The returned file takes this module off the list
 std::vector<OwnFile> keeps_written(const Files& files, const std::string& path) {
-  if (path == "/etc/hosts" && files.exists(kCloud)) return {cloud_init_without_hosts(files)};
-  return {};
+  const auto kept = path == "/etc/hosts" ? keeps_names(files) : std::nullopt;
+  return kept ? std::vector<OwnFile>{*kept} : std::vector<OwnFile>{};
 }
 
 struct WantedFile {
@@ -124,7 +78,7 @@ StepModule file_module() {
       .name = "file",
       .help = "Writes a regular file with exactly this content, mode and owner. If only the owner may read "
               "the file, diffs do not show its content. For /etc/hosts, cloud-init (if present) is "
-              "configured not to rewrite it.",
+              "configured to write neither it nor the host name.",
       .check = check_file,
       .apply = apply_file,
       .complete = complete_file,

@@ -11,9 +11,10 @@
 #include <sstream>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/packages/apt_sources.h"
 #include "agent/steps/packages/dpkg_status.h"
 #include "agent/steps/step_modules.h"
+#include "agent/steps/unattended.h"
+#include "base/release_key.h"
 
 namespace muster::steps {
 namespace {
@@ -36,18 +37,18 @@ struct NamedPackage {
 
 struct WantedPackage {
   Texts names;
-  std::map<std::string, Json> also;  // codename -> a list, or one name
+  std::map<std::string, Json> also;  // codename, or ID of a distribution -> a list, or one name
   bool install = true;
   std::optional<bool> hold;
   Locks locked;
   Texts removes;
-  std::vector<NamedPackage> packages;  // `names`, and those of `also` for this release
+  std::vector<NamedPackage> packages;  // `names`, and those of `also` for this system
 };
 MUSTER_PARAMETERS(
     WantedPackage, required(names, "package names, optionally `name=version`"),
-    optional(
-        also,
-        "additional names for one release only, by the codename in /etc/os-release: {trixie: [docker-cli]}"),
+    optional(also,
+             "additional names for one release or one distribution only, by VERSION_CODENAME or ID of "
+             "/etc/os-release: {trixie: [docker-cli]}"),
     optional(install, "false: the packages must already be in the image; nothing is installed on the node"),
     optional(hold,
              "true: hold the packages and everything in `locked`, at their versions; false: release them; "
@@ -58,14 +59,24 @@ MUSTER_PARAMETERS(
         "this also applies to dependencies that match a pattern"),
     optional(removes, "packages that apt may remove to install those in `names`"))
 
+// Appends the names of `also` for this system to `names`.
+Status add_others(const Files& files, WantedPackage& want) {
+  if (want.also.empty()) return Ok{};
+  const OsRelease os = parse_os_release(files.read("/etc/os-release").value_or(""));
+  for (const auto& [key, names] : want.also) {
+    const auto here = means_system(key, os);
+    if (!here.ok()) return fail(Code::invalid, "package: `also`: " + here.error().message);
+    for (const Json& name : *here ? names : Json::array())
+      if (name.is_string()) want.names.push_back(name.get<std::string>());
+  }
+  return Ok{};
+}
+
 Status complete_package(const StepContext& context, WantedPackage& want) {
   for (const auto& [packages, version] : want.locked)
     if (packages.empty() || version.empty() || std::count(packages.begin(), packages.end(), "") > 0)
       return fail(Code::invalid, "package: a lock must be {packages: [patterns], version: pattern}");
-  if (!want.also.empty())
-    if (const auto more = want.also.find(release_codename(context.files)); more != want.also.end())
-      for (const Json& name : more->second)
-        if (name.is_string()) want.names.push_back(name.get<std::string>());
+  TRY_(add_others(context.files, want));
   for (const auto& word : want.names) {
     const auto equals = word.find('=');
     want.packages.push_back(
@@ -208,7 +219,8 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
 Result<std::string> unattended(StepContext& context, std::vector<std::string> argv, DurationMs deadline) {
   Command command;
   command.argv = std::move(argv);
-  command.env = {{"DEBIAN_FRONTEND", "noninteractive"}, {"NEEDRESTART_MODE", "l"}, {"LC_ALL", "C.UTF-8"}};
+  command.env = unattended_environment();
+  command.env["LC_ALL"] = "C.UTF-8";
   command.deadline = deadline;
   return run_ok(context.process, command);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
+#include "base/release_key.h"
 #include "base/wire.h"
 
 namespace muster {
@@ -53,11 +54,20 @@ bool is_simple(const PlaybookStep& step) {
   return step.module == "file" || step.module == "service";
 }
 
-void bake_simple(const PlaybookStep& step, const std::string& suite, ImageRequest& request) {
+Status bake_packages(const Json& params, const OsRelease& system, std::vector<std::string>& packages) {
+  for (auto& name : names_of(params, "name", "names")) packages.push_back(std::move(name));
+  const Json also = params.value("also", Json::object());
+  for (const auto& [key, list] : also.items()) {
+    TRY(const bool here, means_system(key, system));
+    for (auto& name : here ? names_of(also, "", key.c_str()) : std::vector<std::string>())
+      packages.push_back(std::move(name));
+  }
+  return Ok{};
+}
+
+Status bake_simple(const PlaybookStep& step, const OsRelease& system, ImageRequest& request) {
   if (step.module == "package") {
-    for (auto& name : names_of(step.params, "name", "names")) request.packages.push_back(std::move(name));
-    for (auto& name : names_of(step.params.value("also", Json::object()), "", suite.c_str()))
-      request.packages.push_back(std::move(name));
+    TRY_(bake_packages(step.params, system, request.packages));
   } else if (step.module == "file") {
     RecipeFile file;
     file.path = step.params.value("path", "");
@@ -68,6 +78,7 @@ void bake_simple(const PlaybookStep& step, const std::string& suite, ImageReques
   } else {
     for (auto& command : unit_commands(step.params)) request.run.push_back(std::move(command));
   }
+  return Ok{};
 }
 
 // In a chroot there is no systemd: units are enabled and masked when all layers are complete.
@@ -86,6 +97,8 @@ void bake_into_layer(const PlaybookStep& step, const std::string& playbook, Imag
 }
 
 Status bake_playbook(const Playbook& playbook, const BakeInputs& in, ImageRequest& request) {
+  if (const auto why = why_not_on(playbook.only_for, in.system.id); !why.empty())
+    return fail(Code::invalid, "it " + why);
   const Json context = {{"vars", in.vars}};
   std::vector<PlaybookStep> steps;
   bool simple = true;
@@ -98,10 +111,10 @@ Status bake_playbook(const Playbook& playbook, const BakeInputs& in, ImageReques
   }
   ImageLayer layer{playbook.name};
   for (const auto& step : steps)
-    if (simple)
-      bake_simple(step, in.suite, request);
-    else
+    if (!simple)
       bake_into_layer(step, playbook.name, layer);
+    else if (Status done = bake_simple(step, in.system, request); !done.ok())
+      return std::move(done).error().with(step.name);
   if (!simple) request.layers.push_back(std::move(layer));
   return Ok{};
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/digest.h"
+#include "base/distribution.h"
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
@@ -167,7 +168,8 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
   TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
   if (spec) use_mirror(request.recipe, spec->network.apt);
   BakeInputs in;
-  in.suite = request.recipe.suite;
+  in.system.codename = request.recipe.suite;
+  if (const Release* release = find_release(in.system.codename)) in.system.id = release->distribution;
   if (spec) in.vars = spec->vars;
   TRY_(bake(image, playbooks, in, request));
   return request;

@@ -1,11 +1,13 @@
 #include "controller/spec/reader/parse_playbook.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <set>
 
+#include "base/distribution.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/schema.h"
 
@@ -129,6 +131,22 @@ void check_overlay(const YamlNode& root, const Playbook& playbook, std::vector<S
   }
 }
 
+void check_only_for(const YamlNode& root, const Playbook& playbook, std::vector<SpecError>& errors) {
+  const YamlNode* id = root.find("distribution");
+  const YamlNode* elsewhere = root.find("elsewhere");
+  if (elsewhere && !id)
+    errors.push_back({elsewhere->line, elsewhere->column, "elsewhere", "requires `distribution`"});
+  if (!id || !id->is_text()) return;
+  std::vector<std::string> known;
+  for (const Distribution& distribution : distributions()) known.push_back(distribution.id);
+  if (playbook.overlay)
+    errors.push_back({id->line, id->column, "distribution",
+                      "not allowed in an overlay: that of the shipped playbook counts"});
+  else if (!find_distribution(id->text))
+    errors.push_back({id->line, id->column, "distribution",
+                      fmt::format("unknown distribution '{}'; known: {}", id->text, fmt::join(known, ", "))});
+}
+
 }  // namespace
 
 ParsedPlaybook parse_playbook(const std::string& text) {
@@ -143,6 +161,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
     out.playbook.not_exercised = text_or(yaml.root, "not_exercised", "");
     if (const YamlNode* overlay = yaml.root.find("overlay"); overlay && yaml_is_boolean(*overlay))
       out.playbook.overlay = yaml_boolean(*overlay);
+    out.playbook.only_for = {text_or(yaml.root, "distribution", ""), text_or(yaml.root, "elsewhere", "")};
     out.playbook.replaces = named_steps(yaml.root, "replaces");
     out.playbook.removes = named_steps(yaml.root, "removes");
     const YamlNode* steps = yaml.root.find("steps");
@@ -161,6 +180,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
                               fmt::format("stage {} already has a step with `among: group`", step.stage)});
     }
     check_overlay(yaml.root, out.playbook, out.errors);
+    check_only_for(yaml.root, out.playbook, out.errors);
   }
   sort_errors(out.errors);
   return out;

@@ -82,6 +82,7 @@ ParsedSpec SpecReader::read() {
   read_services();
   read_nodes();
   check_nodes();
+  check_only_for();
   check_leads();
   check_services();
   assign_addresses();
@@ -223,6 +224,16 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
   }
 }
 
+void SpecReader::check_only_for() {
+  for (const RefusedPlaybook& refused : refused_playbooks(spec_, only_for_)) {
+    const char* section = refused.baked ? "images" : "roles";
+    const char* key = refused.baked ? "bake" : "playbooks";
+    const YamlNode* list = child(child(child(&root_, section), refused.name.c_str()), key);
+    error(list->items[refused.index], fmt::format("{}.{}.{}[{}]", section, refused.name, key, refused.index),
+          refused.why);
+  }
+}
+
 void SpecReader::read_images() {
   const YamlNode* images = child(&root_, "images");
   if (!images || !images->is_map()) return;
@@ -332,10 +343,21 @@ std::vector<std::string> sorted_words(const char* text) {
   return out;
 }
 
+std::map<std::string, OnlyFor> shipped_only_for() {
+  std::map<std::string, OnlyFor> out;
+  for (const std::string& line : split_lines(embedded::playbooks_only_for)) {
+    const size_t name = line.find(' '), id = line.find(' ', name + 1);
+    if (name != std::string::npos && id != std::string::npos)
+      out[line.substr(0, name)] = {line.substr(name + 1, id - name - 1), line.substr(id + 1)};
+  }
+  return out;
+}
+
 }  // namespace
 
 SpecNames shipped_names() {
-  return {sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}};
+  return {
+      sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}, shipped_only_for()};
 }
 
 }  // namespace muster

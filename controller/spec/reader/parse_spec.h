@@ -1,9 +1,11 @@
 // Reads a spec from YAML. Pure functions, no I/O.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
+#include "controller/spec/only_for.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -16,6 +18,7 @@ struct ParsedSpec {
 // Names from outside the file, besides the spec's own playbooks; an empty list is not checked.
 struct SpecNames {
   std::vector<std::string> playbooks, profiles, recipes;
+  std::map<std::string, OnlyFor> only_for = {};  // of playbooks that are not for all distributions
 };
 // `text` is YAML. All failures are reported in `errors`.
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
@@ -28,6 +31,7 @@ SpecNames shipped_names();
 namespace embedded {  // generated at build time from playbooks/: names, each followed by a space
 extern const char* const playbook_names;
 extern const char* const profile_names;
+extern const char* const playbooks_only_for;  // lines: name, distribution, what to do on others
 }  // namespace embedded
 
 }  // namespace muster

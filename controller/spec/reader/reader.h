@@ -31,7 +31,8 @@ struct ValuePlace {  // place of a value
 
 class SpecReader {
  public:
-  SpecReader(const YamlNode& root, const SpecNames& names) : root_(root), names_(names) {}
+  SpecReader(const YamlNode& root, const SpecNames& names)
+      : root_(root), names_(names), only_for_(names.only_for) {}
   ParsedSpec read();
 
  private:
@@ -67,6 +68,8 @@ class SpecReader {
   void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
   void read_rate(const YamlNode* limits, const char* key, int64_t& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
+  // Reports playbooks that are for another distribution than the systems that the spec names them for.
+  void check_only_for();
   std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
   void read_services();
   void read_dns(const YamlNode* network);
@@ -189,6 +192,7 @@ class SpecReader {
 
   const YamlNode& root_;
   const SpecNames& names_;
+  std::map<std::string, OnlyFor> only_for_;  // the spec's own playbooks included
   Spec spec_;
   std::vector<SpecError> errors_;
   std::vector<NodeEntry> places_;  // parallel to spec_.nodes until they are sorted

@@ -82,6 +82,8 @@ void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string,
   for (const PlaybookStep& step : parsed.playbook.steps)
     if (!step.among.empty() && step.among != kGroup)
       among_.push_back({step.among, own.file, step.line, step.column});
+  if (const OnlyFor& only_for = parsed.playbook.only_for; !only_for.distribution.empty())
+    only_for_[playbook_of_file(own.file)] = only_for;
   spec_.own_playbooks.push_back(own);
 }
 

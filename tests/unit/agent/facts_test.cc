@@ -77,12 +77,13 @@ TEST_CASE("facts: a whole machine") {
   m.put("/sys/class/dmi/id/product_uuid", "ABCD-1\n");
   m.put("/sys/class/dmi/id/bios_vendor", "EDK II\n");
   m.put("/sys/class/dmi/id/bios_version", "2022.11\n");
-  m.put("/etc/os-release", "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n");
+  m.put("/etc/os-release", "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n");
   const auto facts = collect_facts(m.files());
   REQUIRE(facts.ok());
   CHECK(facts->system.uuid == "abcd-1");
   CHECK(facts->firmware == "EDK II 2022.11");
   CHECK(facts->os == "Debian GNU/Linux 12");
+  CHECK(facts->os_id == "debian");
   CHECK_FALSE(facts->uefi);
   REQUIRE(facts->disks.size() == 1);
   CHECK(facts->disks[0].blank);

@@ -72,10 +72,18 @@ std::string condition(const PlaybookStep& step) {
   return out;
 }
 
+std::string only_for(const Playbook& playbook) {
+  const auto& [distribution, elsewhere] = playbook.only_for;
+  if (distribution.empty()) return "";
+  return fmt::format("For `{}` only{}.\n\n", distribution,
+                     elsewhere.empty() ? "" : "; elsewhere: " + elsewhere);
+}
+
 // Acceptance profiles repeat one another's steps, and docs/acceptance.md has what they measure.
 std::string playbook_text(const Playbook& playbook, const std::string& file) {
   std::string out = fmt::format("### {}\n{} (`{}`)\n\n", playbook.name, one_line(playbook.help), file);
   if (file.starts_with("playbooks/acceptance/")) return out;
+  out += only_for(playbook);
   for (const auto& step : playbook.steps) {
     const std::string verify =
         step.verify.is_object() ? ", then `" + step.verify.value("module", "") + "`" : "";

@@ -39,6 +39,7 @@ HardwareFacts full() {
   f.uefi = true;
   f.kernel = "6.1.0";
   f.os = "Debian 12";
+  f.os_id = "debian";
   f.storage_metadata = {{"moosefs", true}};
   return f;
 }
@@ -56,6 +57,7 @@ TEST_CASE("hardware facts survive the wire with every field") {
   CHECK(read->nics[0].speed_mbps == 400000);
   CHECK(read->gpus[0].uuid == "GPU-1");
   CHECK(read->storage_metadata.at("moosefs"));
+  CHECK(read->os_id == "debian");
 }
 
 TEST_CASE("facts of an older or newer agent are read; a wrong type is refused with its path") {

@@ -1,8 +1,9 @@
-// The table of Slurm's node states: every word and mark, and whose a drain is.
+// The table of Slurm's node states: every word and mark, and whose a drain is. And that of its releases.
 #include "base/slurm_state.h"
 
 #include <set>
 
+#include "base/slurm_release.h"
 #include "base/split.h"
 #include "tests/catch.h"
 
@@ -139,4 +140,21 @@ TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the lette
     CHECK(slurm::drain_of(reason) == Drain::person);
   }
   CHECK(slurm::is_decision(Drain::person));
+}
+
+TEST_CASE("slurm's releases: the archives' versions are known, with the cgroups that each reads", "[slurm]") {
+  const std::pair<const char*, bool> unified[] = {{"21.08.5-2ubuntu1", false},
+                                                  {"slurm-wlm 21.08.5", false},
+                                                  {"22.05.8-4+deb12u3", true},
+                                                  {"23.11.4-1.2ubuntu5", true},
+                                                  {"24.11.5-4", true}};
+  for (const auto& [version, reads] : unified) {
+    INFO(version);
+    const auto release = slurm::release_of(version);
+    REQUIRE(release);
+    CHECK(slurm::reads_unified_cgroups(*release) == reads);
+  }
+  // A node that goes from one of Ubuntu's releases to the next keeps its queue.
+  CHECK(slurm::unread(*slurm::release_of("21.08.5"), *slurm::release_of("23.11.4")) != "");
+  CHECK(slurm::unread(*slurm::release_of("22.05.8"), *slurm::release_of("23.11.4")) == "");
 }

@@ -22,13 +22,21 @@ const char* kSimple =
     "  - { name: here, phase: node, module: command, params: { argv: [ \"true\" ] } }\n";
 const char* kSource = "  - { name: source, phase: image, module: apt_repository, params: { name: more } }\n";
 
+BakeInputs inputs(const std::map<std::string, std::string>& vars) {
+  BakeInputs out;
+  out.vars = vars;
+  out.system.id = "debian";
+  out.system.codename = "trixie";
+  return out;
+}
+
 ImageRequest baked(const std::map<std::string, Playbook>& playbooks, const std::vector<std::string>& names,
                    const std::map<std::string, std::string>& vars = {}) {
   ImageSpec image;
   image.name = "gpu";
   image.bake = names;
   ImageRequest request;
-  const Status done = bake(image, playbooks, {vars, "trixie"}, request);
+  const Status done = bake(image, playbooks, inputs(vars), request);
   INFO((done.ok() ? "" : done.error().message));
   REQUIRE(done.ok());
   return request;
@@ -70,6 +78,26 @@ TEST_CASE("baking: a package of one release only goes into images of that releas
   };
   CHECK(with("trixie") == std::vector<std::string>{"docker.io", "docker-cli"});
   CHECK(with("bookworm") == std::vector<std::string>{"docker.io"});
+  CHECK(with("debian") == std::vector<std::string>{"docker.io", "docker-cli"});
+  CHECK(with("ubuntu") == std::vector<std::string>{"docker.io"});
+}
+
+TEST_CASE("baking: a name of no release, and a playbook for another distribution, are refused") {
+  ImageSpec image;
+  image.bake = {"p"};
+  const auto refused = [&](const Playbook& one) {
+    ImageRequest request;
+    const Status done = bake(image, {{"p", one}}, inputs({}), request);
+    return done.ok() ? Code::failed : done.error().code;
+  };
+  CHECK(refused(playbook("  - { name: p, phase: image, module: package, params: { names: [ a ], also: { "
+                         "trixy: [ b ] } } }\n")) == Code::invalid);
+  Playbook other = playbook(kSimple);
+  CHECK(refused(other) == Code::failed);
+  other.only_for = {"debian", ""};
+  CHECK(refused(other) == Code::failed);
+  other.only_for = {"ubuntu", ""};
+  CHECK(refused(other) == Code::invalid);
 }
 
 TEST_CASE("baking: versions that are locked or held need the step itself, not only its packages") {

@@ -389,3 +389,35 @@ TEST_CASE("an order of a node that muster imaged names none, and says /run", "[p
   }
   CHECK(compared > 2);
 }
+
+TEST_CASE("a playbook for another distribution is refused where the node shows which it runs",
+          "[plan][adopt]") {
+  PlannerInput in = with_host();
+  in.playbooks["base"].only_for = {"debian", "use other"};
+  want(in, RequestKind::adopt, {"node03"});
+  CHECK(refusal(in) == "nothing");  // an older agent does not report it
+  in.nodes["node03"].facts->os_id = "debian";
+  CHECK(refusal(in) == "nothing");
+  in.nodes["node03"].facts->os_id = "ubuntu";
+  CHECK(refusal(in) == "distribution");
+  CHECK(make_plan(in)->refusals[0].node == "node03");
+  // Nothing of a playbook is run.
+  want(in, RequestKind::accept, {"node03"});
+  CHECK(refusal(in) == "nothing");
+}
+
+TEST_CASE("a node that gets another image is judged by that, others by what they run", "[plan]") {
+  PlannerInput in = with_nodes(installed);
+  in.playbooks["base"].only_for = {"debian", ""};
+  in.spec.images["cpu"].distribution = "ubuntu";
+  for (auto& [name, seen] : in.nodes) seen.facts->os_id = "debian";
+  in.request.force = {"node01"};
+  want(in, RequestKind::up, {"node01"});
+  CHECK(refusal(in) == "nothing");
+  in.nodes["node01"].facts->os_id.clear();
+  CHECK(refusal(in) == "distribution");
+  in.nodes["node01"].facts->os_id = "debian";
+  in.request.force.clear();
+  want(in, RequestKind::reimage, {"node01"});
+  CHECK(refusal(in) == "distribution");
+}

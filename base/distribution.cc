@@ -1,0 +1,121 @@
+#include "base/distribution.h"
+
+#include <algorithm>
+
+#include "base/split.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kList = "/etc/apt/sources.list";
+
+const std::vector<Release>& releases() {
+  static const std::vector<Release> all = {{.codename = "buster",
+                                            .version = "10",
+                                            .distribution = "debian",
+                                            .loader_package = "systemd",
+                                            .sources_file = kList},
+                                           {.codename = "bullseye",
+                                            .version = "11",
+                                            .distribution = "debian",
+                                            .loader_package = "systemd",
+                                            .sources_file = kList},
+                                           {.codename = "bookworm",
+                                            .version = "12",
+                                            .distribution = "debian",
+                                            .loader_package = "systemd-boot-efi",
+                                            .sources_file = kList,
+                                            .firmware_component = true},
+                                           {.codename = "trixie",
+                                            .version = "13",
+                                            .distribution = "debian",
+                                            .loader_package = "systemd-boot-efi",
+                                            .sources_file = kList,
+                                            .firmware_component = true},
+                                           {.codename = "jammy",
+                                            .version = "22.04",
+                                            .distribution = "ubuntu",
+                                            .loader_package = "systemd",
+                                            .sources_file = kList},
+                                           {.codename = "noble",
+                                            .version = "24.04",
+                                            .distribution = "ubuntu",
+                                            .loader_package = "systemd-boot-efi",
+                                            .sources_file = "/etc/apt/sources.list.d/ubuntu.sources",
+                                            .ssh_socket = true,
+                                            .restricts_user_namespaces = true}};
+  return all;
+}
+
+// A value may be in single or double quotes; os-release(5).
+std::string unquoted(const std::string& value) {
+  const bool quoted = value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
+  return quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+}  // namespace
+
+OsRelease parse_os_release(const std::string& text) {
+  OsRelease out;
+  for (const std::string& line : split_lines(text)) {
+    const size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key = line.substr(0, equals), value = unquoted(line.substr(equals + 1));
+    if (key == "ID") out.id = value;
+    if (key == "VERSION_CODENAME") out.codename = value;
+    if (key == "VERSION_ID") out.version = value;
+    if (key == "PRETTY_NAME") out.pretty_name = value;
+  }
+  return out;
+}
+
+const std::vector<Distribution>& distributions() {
+  static const std::vector<Distribution> all = {
+      {.id = "debian",
+       .title = "Debian",
+       .keyring = "/usr/share/keyrings/debian-archive-keyring.gpg",
+       .keyring_package = "debian-archive-keyring",
+       .keyring_note = "",
+       .mirror_folder = "/debian",
+       .security_folder = "/debian-security",
+       .example_mirror = "http://mirror.example/debian",
+       .components = {"main"},
+       .firmware_component = "non-free-firmware",
+       .rolling = {"sid", "unstable", "experimental"}},
+      {.id = "ubuntu",
+       .title = "Ubuntu",
+       .keyring = "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+       .keyring_package = "ubuntu-keyring",
+       .keyring_note = "Debian 12 has no such package; that of Debian 13 can be installed there",
+       .mirror_folder = "/ubuntu",
+       .security_folder = "",
+       .example_mirror = "http://mirror.example/ubuntu",
+       .components = {"main", "universe"},
+       .firmware_component = "",
+       .rolling = {}}};
+  return all;
+}
+
+const Distribution* find_distribution(const std::string& id) {
+  const auto& all = distributions();
+  const auto it = std::find_if(all.begin(), all.end(), [&](const Distribution& d) { return d.id == id; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+const Release* find_release(const std::string& codename) {
+  const auto& all = releases();
+  const auto it =
+      std::find_if(all.begin(), all.end(), [&](const Release& r) { return r.codename == codename; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+const Distribution& default_distribution() { return distributions().front(); }
+
+std::string supported_releases() { return "Debian 12 and 13, Ubuntu 22.04 and 24.04"; }
+
+bool has_pockets(const Distribution& distribution, const std::string& suite) {
+  const auto& rolling = distribution.rolling;
+  return std::find(rolling.begin(), rolling.end(), suite) == rolling.end();
+}
+
+}  // namespace muster
