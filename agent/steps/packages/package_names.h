@@ -5,8 +5,8 @@
 //   a=1.*|b=1.*     one of these: the first that can be had
 //   headers-{kernel}   {kernel}: the release of the newest kernel of the system, which is the one that boots
 //
-// Thread safety: stateless functions. read_choices() starts no process; choose() starts apt-cache, and only for
-// alternatives and optional packages of which none is installed in a version that fits.
+// Thread safety: stateless functions. read_choices() starts no process; choose() starts apt-cache, but only
+// for alternatives and optional packages of which none is installed in a version that fits.
 #pragma once
 
 #include <string>
