@@ -1,8 +1,8 @@
 // Which playbooks install NVIDIA's driver and CUDA, and what a driver's version says of its branch. The one
 // place that lists these playbooks. Pure functions, no I/O.
 //
-// A user writes the driver's full version (`nvidia_driver: 580.95.05`); its branch (`nvidia_branch`), which is
-// part of package names, follows from it. Of a distribution's own archive only the branch can be chosen.
+// A user writes the driver's full version (`nvidia_driver: 580.95.05`); its branch (`nvidia_branch`), which
+// is part of package names, follows from it. Of a distribution's own archive only the branch can be chosen.
 #pragma once
 
 #include <map>

@@ -38,8 +38,8 @@ struct WantedPackage {
   std::optional<bool> hold;
   Locks locked;
   Texts removes, if_offered;
-  std::vector<Choices> choices;   // `names`, and those of `also` for this release
-  std::vector<Choices> optional;  // `if_offered`
+  std::vector<Choices> choices;  // `names`, and those of `also` for this release
+  std::vector<Choices> extra;    // `if_offered`
 };
 MUSTER_PARAMETERS(
     WantedPackage,
@@ -59,8 +59,8 @@ MUSTER_PARAMETERS(
         "this also applies to dependencies that match a pattern"),
     optional(removes, "packages that apt may remove to install those in `names`"),
     optional(if_offered,
-             "names of packages that are installed only if an archive has them; if it has them in other "
-             "versions only, the step is refused"))
+             "names of packages that are installed together with `names` if an archive has them; if it has "
+             "them in other versions only, the step is refused"))
 
 Status complete_package(const StepContext& context, WantedPackage& want) {
   for (const auto& [packages, version] : want.locked)
@@ -76,7 +76,7 @@ Status complete_package(const StepContext& context, WantedPackage& want) {
   }
   for (const auto& word : want.if_offered) {
     TRY(auto choices, read_choices(context.files, word));
-    want.optional.push_back(std::move(choices));
+    want.extra.push_back(std::move(choices));
   }
   return Ok{};
 }
@@ -166,6 +166,8 @@ std::vector<std::string> wrongly_held(StepContext& context, const Packages& have
   std::set<std::string> names;
   for (const auto& one : chosen.packages)
     if (const auto it = stand_for(context, have, one); it != have.end()) names.insert(it->first);
+  for (const auto& choices : want.extra)
+    for (const auto& one : choices) names.insert(one.name);
   for (const auto& [name, entry] : have)
     if ((names.count(name) || is_locked(want.locked, name)) && entry.held != *want.hold) out.push_back(name);
   return out;
@@ -173,7 +175,7 @@ std::vector<std::string> wrongly_held(StepContext& context, const Packages& have
 
 CheckResult compare(StepContext& context, const Packages& have, const WantedPackage& want) {
   Diff diff;
-  const Chosen chosen = choose(context, have, want.choices, want.optional);
+  const Chosen chosen = choose(context, have, want.choices);
   for (const auto& one : chosen.packages) {
     const auto it = stand_for(context, have, one);
     if (it == have.end())
@@ -226,12 +228,17 @@ Status update_lists(StepContext& context) {
   return Ok{};
 }
 
-// What is installed, once apt's lists are those of today if anything is not in them.
+// Everything to install, once apt's lists are those of today if anything is not in them.
 Result<Chosen> choose_to_install(StepContext& context, const Packages& have, const WantedPackage& want) {
-  Chosen chosen = choose(context, have, want.choices, want.optional);
+  const auto choose_all = [&] {
+    Chosen all = choose(context, have, want.choices);
+    add_optional(context, have, want.extra, all);
+    return all;
+  };
+  Chosen chosen = choose_all();
   if (chosen.known) return chosen;
   TRY_(update_lists(context));
-  chosen = choose(context, have, want.choices, want.optional);
+  chosen = choose_all();
   if (!chosen.left_out.empty()) say(context, "no archive has " + join(chosen.left_out, " ") + ": left out");
   return chosen;
 }
@@ -302,7 +309,7 @@ Status install(StepContext& context, const Packages& have, const WantedPackage& 
 
 Status apply_package(StepContext& context, const WantedPackage& want) {
   TRY(auto have, installed_packages(context.files));
-  Chosen chosen = choose(context, have, want.choices, want.optional);
+  Chosen chosen = choose(context, have, want.choices);
   if (auto words = missing(context, have, chosen); !words.empty()) {
     if (!want.install)
       return fail(Code::conflict,
@@ -333,8 +340,7 @@ StepModule package_module() {
           "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
           "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
           "version outside `locked`, stops the step before anything is changed. If all packages are "
-          "installed, only dpkg's status file is read, and apt's lists for those of `if_offered` that are "
-          "not.",
+          "installed, only dpkg's status file is read.",
       .check = check_package,
       .apply = apply_package,
       .complete = complete_package,

@@ -2,7 +2,6 @@
 
 #include <fnmatch.h>
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -32,9 +31,12 @@ Status put_kernel(const Files& files, std::string& name) {
   return Ok{};
 }
 
-bool is_installed(const Packages& have, const NamedPackage& package) {
-  const auto found = have.find(package.name);
-  return found != have.end() && is_version(package.version, found->second.version);
+std::optional<NamedPackage> installed_choice(const Packages& have, const Choices& choices) {
+  for (const auto& choice : choices)
+    if (const auto found = have.find(choice.name);
+        found != have.end() && is_version(choice.version, found->second.version))
+      return choice;
+  return std::nullopt;
 }
 
 // Nothing: no archive has any of them.
@@ -74,24 +76,29 @@ bool is_offered(StepContext& context, const NamedPackage& package) {
   return shown.ok() && shown->out.find("Package: " + package.name + "\n") != std::string::npos;
 }
 
-Chosen choose(StepContext& context, const Packages& have, const std::vector<Choices>& names,
-              const std::vector<Choices>& optional) {
+Chosen choose(StepContext& context, const Packages& have, const std::vector<Choices>& names) {
   Chosen out;
-  const auto take = [&](const Choices& choices, bool must) {
-    const auto own = std::find_if(choices.begin(), choices.end(),
-                                  [&](const NamedPackage& choice) { return is_installed(have, choice); });
-    if (own != choices.end()) return out.packages.push_back(*own);
-    if (must && choices.size() == 1) return out.packages.push_back(choices[0]);
-    const auto offered = offered_choice(context, choices);
-    if (!offered) out.known = false;
-    if (offered || must)
-      out.packages.push_back(offered.value_or(choices[0]));
-    else
-      out.left_out.push_back(choices.back().name);
-  };
-  for (const auto& choices : names) take(choices, true);
-  for (const auto& choices : optional) take(choices, false);
+  for (const auto& choices : names) {
+    auto chosen = installed_choice(have, choices);
+    if (!chosen && choices.size() > 1) {
+      chosen = offered_choice(context, choices);
+      if (!chosen) out.known = false;
+    }
+    out.packages.push_back(chosen.value_or(choices[0]));
+  }
   return out;
+}
+
+void add_optional(StepContext& context, const Packages& have, const std::vector<Choices>& optional,
+                  Chosen& chosen) {
+  for (const auto& choices : optional) {
+    auto one = installed_choice(have, choices);
+    if (!one) one = offered_choice(context, choices);
+    if (one)
+      chosen.packages.push_back(*one);
+    else
+      chosen.left_out.push_back(choices.back().name), chosen.known = false;
+  }
 }
 
 }  // namespace muster::steps

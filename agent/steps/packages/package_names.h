@@ -5,8 +5,8 @@
 //   a=1.*|b=1.*     one of these: the first that can be had
 //   headers-{kernel}   {kernel}: the release of the newest kernel of the system, which is the one that boots
 //
-// Thread safety: stateless functions. read_choices() starts no process; choose() starts apt-cache, but only
-// for alternatives and optional packages of which none is installed in a version that fits.
+// Thread safety: stateless functions. read_choices() starts no process; choose() starts apt-cache only for
+// alternatives of which none is installed in a version that fits.
 #pragma once
 
 #include <string>
@@ -37,10 +37,10 @@ struct Chosen {
   std::vector<std::string> left_out;   // optional ones that no archive has
   bool known = true;                   // false: apt's lists lack something, and may be missing or stale
 };
-// One package of each of `names`; of each of `optional` only if an archive has it. Where the archives have it
-// in other versions only, the version that was asked for is chosen, which apt then refuses: a set that is
-// incomplete because an archive is must not pass for one.
-Chosen choose(StepContext& context, const Packages& have, const std::vector<Choices>& names,
-              const std::vector<Choices>& optional);
+Chosen choose(StepContext& context, const Packages& have, const std::vector<Choices>& names);
+// Adds one package of each of `optional` that an archive has. If it has other versions only, the version that
+// was asked for is added, which apt then refuses: a set that lacks a part must not pass for a whole one.
+void add_optional(StepContext& context, const Packages& have, const std::vector<Choices>& optional,
+                  Chosen& chosen);
 
 }  // namespace muster::steps
