@@ -9,7 +9,7 @@
 source "$(dirname "$0")/lib.sh"
 command -v gpg >/dev/null || die "apt-get install gnupg"
 port=8099
-# Of each branch the version that is asked for, and a newer one that must not be taken.
+# Of each branch the wanted version, and a newer one that must not be taken.
 declare -A driver=([570]=570.172.08 [580]=580.95.05 [595]=595.10.01) newer=([570]=570.211.01 [580]=580.105.08 [595]=595.20.02)
 vars="nvidia_repository: \"http://10.20.0.1:$port/good\", nvidia_key_url: \"http://10.20.0.1:$port/key.asc\", nvidia_driver: \"${driver[580]}\", \
 nvidia_cuda: 13-0, nvidia_cuda_major: \"13\", nvidia_nccl: 2.28.3-1+cuda13.0, nvidia_dcgm: \"1:4.4.1-1\""
@@ -126,7 +126,7 @@ packages() {   # the packages of the image as it was built last: NAME VERSION
 image_of() {   # branch driver's-name fabric's-suffix
   local v=${driver[$1]} p
   sed "s/nvidia_driver: \"${driver[580]}\"/nvidia_driver: \"$v\"/" "$work/cluster.yaml" >"$work/$1.yaml"
-  # Images are built before a plan is shown, which nobody approves here.
+  # Images are built before a plan is shown, which is not approved here.
   $muster up "$work/$1.yaml" </dev/null >"$work/$1.log" 2>&1 || true
   packages >"$work/$1.packages"
   for p in "$2" nvidia-kernel-open-dkms libcuda1 nvidia-persistenced "nvidia-fabricmanager$3" "libnvidia-nscq$3" "libnvsdm$3" "nvidia-imex$3"; do

@@ -38,8 +38,8 @@ struct Chosen {
   bool known = true;                   // false: apt's lists lack something, and may be missing or stale
 };
 Chosen choose(StepContext& context, const Packages& have, const std::vector<Choices>& names);
-// Adds one package of each of `optional` that an archive has. If it has other versions only, the version that
-// was asked for is added, which apt then refuses: a set that lacks a part must not pass for a whole one.
+// Adds one package of each of `optional` that an archive has. If it has other versions only, the wanted one
+// is added, which apt then refuses: a set that lacks a part must not pass for a whole one.
 void add_optional(StepContext& context, const Packages& have, const std::vector<Choices>& optional,
                   Chosen& chosen);
 

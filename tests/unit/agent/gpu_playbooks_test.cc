@@ -1,17 +1,19 @@
-// What the playbooks for NVIDIA's driver lock to one version, in the names that NVIDIA's archives (for Debian and
-// for Ubuntu) and Ubuntu's own have had from branch 570 on; that they do the same things in the same way; and
-// that each keeps the other archive's packages out.
+// What the playbooks for NVIDIA's driver lock to one version, in the names that NVIDIA's archives (for Debian
+// and for Ubuntu) and Ubuntu's own have had from branch 570 on; that they do the same things in the same way;
+// and that each keeps the other archive's packages out.
 #include <fnmatch.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <sstream>
 
 #include "base/split.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/reader/parse_playbook.h"
+#include "sys/os.h"
 #include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
 
 namespace muster {
@@ -274,6 +276,43 @@ TEST_CASE("the playbooks for GPUs do what they have in common in the same way", 
   }
   CHECK(shared["gpu-ubuntu"] == 8);
   CHECK(shared["cuda-vendor"] == 4);
+}
+
+// Whether the fabric manager's unit starts where lspci prints this and these devices have this vital product
+// data.
+bool fabric_manager_starts(const std::string& lspci, const std::map<std::string, std::string>& adapters) {
+  const TempDir dir;
+  dir.write("bin/lspci", "#!/bin/sh\nprintf '%s' '" + lspci + "'\n");
+  std::filesystem::permissions(dir.path("bin/lspci"), std::filesystem::perms::owner_all);
+  dir.write("sys/0000:01:00.0/vendor", "0x8086\n");
+  for (const auto& [address, vpd] : adapters) {
+    dir.write("sys/" + address + "/vendor", "0x15b3\n");
+    if (!vpd.empty()) dir.write("sys/" + address + "/vpd", vpd);
+  }
+  const Playbook playbook = shipped("gpu-vendor");
+  std::string text = step_of(playbook, "fabric manager settings").params["content"].get<std::string>();
+  const std::string begin = "ExecCondition=/bin/sh -c '";
+  const size_t at = text.find(begin) + begin.size();
+  text = text.substr(at, text.find("'\n", at) - at);
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"/sys/bus/pci/devices", dir.path("sys")},
+                                 {"/proc/driver/nvidia-nvswitch", dir.path("proc")}})
+    text.replace(text.find(from), from.size(), to);
+  const auto run = make_process()->run(
+      {.argv = {"/bin/sh", "-c", text}, .env = {{"PATH", dir.path("bin") + ":/usr/bin:/bin"}}});
+  REQUIRE(run.ok());
+  CHECK(run->exit_code < 255);  // which systemd takes for a failure
+  return run->exit_code == 0;
+}
+
+TEST_CASE("the fabric manager starts where there are NVSwitches, of whichever kind", "[gpu]") {
+  const std::string switches = "07:00.0 0680: 10de:22a3 (rev a1)\n";
+  const std::string managed = std::string("\x82") + "CX7 board" + std::string(3, '\0') + "V4SW_MNG";
+  CHECK(fabric_manager_starts(switches, {}));
+  CHECK(fabric_manager_starts("", {{"0000:05:00.0", managed}}));
+  CHECK(fabric_manager_starts("", {{"0000:03:00.0", "plain"}, {"0000:05:00.0", managed}}));
+  CHECK_FALSE(fabric_manager_starts("", {}));
+  CHECK_FALSE(fabric_manager_starts("", {{"0000:05:00.0", "plain"}}));
+  CHECK_FALSE(fabric_manager_starts("", {{"0000:05:00.0", ""}}));  // it has no such data
 }
 
 TEST_CASE("gpu-vendor: both namings of each package, of one version", "[gpu]") {

@@ -66,7 +66,7 @@ TEST_CASE("package: alternatives that are installed start no process", "[package
                 "Package: nvidia-open\nStatus: install ok installed\nVersion: 570.172.08-1\n\n");
   CHECK(m.check(kDriver)->holds == Holds::yes);
   CHECK(m.machine.calls.empty());
-  // In another version, it is not what was asked for.
+  // In another version, it is not the wanted one.
   CHECK(m.check({{"names", {"nvidia-open-580=580.95.05-*|nvidia-open=580.95.05-*"}}})->holds == Holds::no);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("package: an optional package is left out only where no archive has it
   held["hold"] = true;
   REQUIRE(all.apply(held).ok());
   CHECK(all.machine.called("apt-mark hold fio imex"));
-  // In another version only: apt gets the one that was asked for, and refuses it.
+  // In another version only: apt gets the wanted one, and refuses it.
   Machine other;
   CHECK(with(other, {"595.1-1"}).ends_with(" fio imex=570.1-*"));
 }
