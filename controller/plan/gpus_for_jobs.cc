@@ -5,14 +5,24 @@
 
 #include <algorithm>
 
+#include "controller/spec/gpu_software.h"
 #include "controller/spec/hardware.h"
 
 namespace muster {
+namespace {
+
+bool plays_a_driver(const Spec& spec, const NodeSpec& node) {
+  const auto role = spec.roles.find(node.role);
+  return role != spec.roles.end() &&
+         std::any_of(role->second.begin(), role->second.end(), installs_gpu_driver);
+}
+
+}  // namespace
 
 int gpus_for_jobs(const Spec& spec, const NodeSpec& node, const HardwareFacts* facts, bool driver_in_image) {
   const int declared = node.hardware.gpus.value_or(0);
   if (!facts) return declared;
-  if (declared > 0 || spec.plays(node, "gpu") || spec.plays(node, "gpu-vendor") ||
+  if (declared > 0 || plays_a_driver(spec, node) ||
       std::any_of(facts->gpus.begin(), facts->gpus.end(), is_named))
     return static_cast<int>(facts->gpus.size());
   return driver_in_image ? static_cast<int>(compute_gpus(*facts)) : 0;
@@ -33,11 +43,11 @@ std::string unused_gpu_note(const Spec& spec, const std::map<std::string, const 
   }
   if (those.empty()) return "";
   return fmt::format(
-      "Slurm gets none of the GPUs of {}: no playbook `gpu` or `gpu-vendor`, no NVIDIA driver among the "
-      "packages of the image (or only cards that may be for a display), and none was loaded when the "
-      "inventory was taken. If something else installs the driver, declare `hardware: {{ gpus: N }}`, or run "
-      "`muster up` again once it is there",
-      fmt::join(those, ", "));
+      "Slurm gets none of the GPUs of {}: no playbook {}, no NVIDIA driver among the packages of the image "
+      "(or only cards that may be for a display), and none was loaded when the inventory was taken. If "
+      "something else installs the driver, declare `hardware: {{ gpus: N }}`, or run `muster up` again once "
+      "it is there",
+      fmt::join(those, ", "), gpu_driver_playbooks());
 }
 
 }  // namespace muster

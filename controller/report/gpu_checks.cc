@@ -9,6 +9,7 @@
 #include "base/cuda_driver.h"
 #include "base/standin.h"
 #include "controller/report/measured.h"
+#include "controller/spec/gpu_software.h"
 
 namespace muster {
 namespace {
@@ -255,9 +256,9 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
           ? fmt::format("install it on the node by hand (an adopted node has no muster image), then run {}",
                         again)
           : fmt::format(
-                "add the playbook `gpu` or `gpu-vendor`, which installs it, to `bake` of the node's image; "
-                "run `muster up` with that spec, then {}",
-                reimage);
+                "add the playbook {}, which installs it, to `bake` of the node's image; run `muster up` with "
+                "that spec, then {}",
+                missing == "driver" ? gpu_driver_playbooks() : cuda_playbooks(), reimage);
   if (missing.starts_with("lib")) return bake;
   if (missing == "driver")
     return fmt::format("run `ssh {} nvidia-smi` to see why; if no driver is installed, {}", node, bake);

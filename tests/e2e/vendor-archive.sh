@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# playbook gpu-vendor with a private archive of stub packages: its key, exact versions, holds, a mixed set refused, a module that DKMS builds
-# No vendor archive is reachable here. Versions, holds and refusals are apt's own doing, the module is DKMS'; the stubs do nothing else.
+# playbook gpu-vendor, driver 570, 580 and 595, with a private archive of stub packages: its key, names, exact versions, a mixed set refused, DKMS
+# No vendor archive is reachable here. Versions, pins and refusals are apt's own doing, the module is DKMS'; the stubs do nothing else. The names are
+# those of NVIDIA's archive for Debian: all with the branch in 570, only the driver's in 580, none in 595. Images are built with each of the three; a
+# node is installed with 580, whose names are mixed. 570 and 595 take about four minutes more each.
 # stands on: agent/steps/packages controller/engines/local_engine* controller/image/layers* controller/image/service/bake* controller/power/redfish*
 # stands on: images/debian-13.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 command -v gpg >/dev/null || die "apt-get install gnupg"
-driver=595.10.01 newer=595.20.02 port=8099
-vars="nvidia_repository: \"http://10.20.0.1:$port/good\", nvidia_key_url: \"http://10.20.0.1:$port/key.asc\", nvidia_driver: \"$driver\", \
+port=8099
+# Of each branch the wanted version, and a newer one that must not be taken.
+declare -A driver=([570]=570.172.08 [580]=580.95.05 [595]=595.10.01) newer=([570]=570.211.01 [580]=580.105.08 [595]=595.20.02)
+vars="nvidia_repository: \"http://10.20.0.1:$port/good\", nvidia_key_url: \"http://10.20.0.1:$port/key.asc\", nvidia_driver: \"${driver[580]}\", \
 nvidia_cuda: 13-0, nvidia_cuda_major: \"13\", nvidia_nccl: 2.28.3-1+cuda13.0, nvidia_dcgm: \"1:4.4.1-1\""
 baked="base, ssh, firewall, storage-local, gpu-vendor"
 
@@ -24,29 +28,43 @@ stub() {   # name version depends; the files below $work/stub are its content
   rm -rf "$dir"
 }
 mkdir -p "$work/pool"
-for v in $driver $newer; do
-  src=$work/stub/usr/src/nvidia-$v
-  mkdir -p "$src"
+unit() {   # unit NAME: in the package that is made next
+  mkdir -p "$work/stub/usr/lib/systemd/system"
+  printf '[Service]\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' >"$work/stub/usr/lib/systemd/system/$1.service"
+}
+driver_of() {   # driver_of VERSION BRANCH-OF-DRIVER BRANCH-OF-FABRIC: the packages of one version, with those suffixes
+  local v=$1 src=$work/stub/usr/src/nvidia-$1 name
+  mkdir -p "$src" "$work/stub/DEBIAN"
   printf 'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="%s"\nBUILT_MODULE_NAME[0]="nvidia"\nDEST_MODULE_LOCATION[0]="/updates/dkms"\nAUTOINSTALL="yes"\n' "$v" >"$src/dkms.conf"
   echo 'obj-m := nvidia.o' >"$src/Makefile"
   printf '#include <linux/module.h>\nMODULE_LICENSE("Dual MIT/GPL");\nMODULE_VERSION("%s");\nMODULE_DESCRIPTION("stub");\n' "$v" >"$src/nvidia.c"
-  mkdir -p "$work/stub/DEBIAN"
   printf '#!/bin/sh\ndkms add -m nvidia -v %s || true\n' "$v" >"$work/stub/DEBIAN/postinst"
   chmod 755 "$work/stub/DEBIAN/postinst"
-  stub nvidia-kernel-open-dkms $v-1 'dkms, make, gcc'
-  for daemon in persistenced fabricmanager; do
-    mkdir -p "$work/stub/usr/lib/systemd/system"
-    printf '[Service]\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' >"$work/stub/usr/lib/systemd/system/nvidia-$daemon.service"
-    stub nvidia-$daemon $v-1
-  done
-  stub libcuda1 $v-1
-  stub nvidia-open $v-1 "nvidia-kernel-open-dkms (>= $driver), libcuda1 (>= $driver), nvidia-persistenced (>= $driver)"
+  stub nvidia-kernel-open-dkms "$v-1" 'dkms, make, gcc'
+  unit nvidia-persistenced
+  stub nvidia-persistenced "$v-1"
+  unit nvidia-fabricmanager
+  stub "nvidia-fabricmanager$3" "$v-1"
+  for name in libnvidia-nscq libnvsdm nvidia-imex; do stub "$name$3" "$v-1"; done
+  stub libcuda1 "$v-1"
+  stub "nvidia-open$2" "$v-1" "nvidia-kernel-open-dkms (>= $v), libcuda1 (>= $v), nvidia-persistenced (>= $v)"
+  [[ -z $2 ]] || stub nvidia-open "$v-1" "nvidia-open$2 (>= $v)"
+}
+for branch in 570 580 595; do
+  of_driver=-$branch of_fabric=""
+  [[ $branch -le 580 ]] || of_driver=""
+  [[ $branch -gt 570 ]] || of_fabric=-$branch
+  for v in "${driver[$branch]}" "${newer[$branch]}"; do driver_of "$v" "$of_driver" "$of_fabric"; done
 done
+# What NVIDIA's own package of this kind does.
+mkdir -p "$work/stub/etc/apt/preferences.d"
+printf 'Package: nvidia-* libnvidia-* libcuda1\nPin: version %s-*\nPin-Priority: 1000\n' "${driver[580]}" >"$work/stub/etc/apt/preferences.d/nvidia-driver-pinning.pref"
+stub "nvidia-driver-pinning-${driver[580]}" "${driver[580]}-1"
+stub nvlsm 2025.10.11-1
 stub cuda-toolkit-13-0 13.0.1-1
 for v in 2.28.3-1+cuda13.0 2.29.1-1+cuda13.1; do stub libnccl2 $v; stub libnccl-dev $v "libnccl2 (= $v)"; done
 for v in 1:4.4.1-1 1:4.5.0-1; do
-  mkdir -p "$work/stub/usr/lib/systemd/system"
-  printf '[Service]\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' >"$work/stub/usr/lib/systemd/system/nvidia-dcgm.service"
+  unit nvidia-dcgm
   stub datacenter-gpu-manager-4-core $v
   stub datacenter-gpu-manager-4-cuda13 $v "datacenter-gpu-manager-4-core (= $v)"
 done
@@ -63,7 +81,8 @@ archive() {   # name pattern-left-out: an index of the pool, signed
   gpg --batch --quiet --clearsign -o "$dir/InRelease" "$dir/Release"
 }
 archive good ''
-archive mixed "nvidia-fabricmanager_$driver-*"      # as when driver and fabric manager come from different days
+archive mixed "nvidia-fabricmanager_${driver[580]}-*"      # as when driver and fabric manager come from different days
+archive parts "libnvidia-nscq_${driver[580]}-*"            # an optional package, in other versions only
 archive forged ''
 sed -i 's/^SHA256: ./SHA256: 0/' "$work/www/forged/Packages"
 gpg --batch --armor --export >"$work/www/key.asc"
@@ -85,9 +104,40 @@ refused() {   # archive words what
   check "and the reason is said: $2" grep -q "$2" "$work/$1.log"
 }
 refused forged 'package source nvidia: .*Hash Sum mismatch' "an index that is not the signed one"
-refused mixed "nvidia-fabricmanager.*$driver" "a set without its fabric manager"
-sed "s/nvidia_driver: \"$driver\", //" "$work/cluster.yaml" >"$work/missing.yaml"
+refused mixed "${driver[580]}.*'nvidia-fabricmanager' was not found" "a set without its fabric manager"
+refused parts "${driver[580]}.*'libnvidia-nscq' was not found" "a set whose NSCQ is of another version"
+sed "s/nvidia_driver: \"${driver[580]}\", //" "$work/cluster.yaml" >"$work/missing.yaml"
 check "a variable that is missing is named before anything is built" sh -c "! $muster up '$work/missing.yaml' --yes >'$work/missing.log' 2>&1 && grep -q nvidia_driver '$work/missing.log'"
+invalid() {   # what sed-expression path-in-the-spec
+  sed "$2" "$work/cluster.yaml" >"$work/invalid.yaml"
+  expect_exit 2 $muster spec check "$work/invalid.yaml" >"$work/invalid.log" 2>&1
+  check "$1 is refused by spec check" grep -q "$3" "$work/invalid.log"
+}
+invalid "a branch that is not the driver's" 's/nvidia_cuda: /nvidia_branch: "570", &/' 'vars.nvidia_branch'
+invalid "a branch in place of a version" "s/nvidia_driver: \"${driver[580]}\"/nvidia_driver: \"580\"/" 'vars.nvidia_driver'
+invalid "a second driver" 's/playbooks: \[ base,/& gpu,/' 'gpu-vendor'
+
+# ---- the set, in an image of each branch
+packages() {   # the packages of the image as it was built last: NAME VERSION
+  local digest
+  digest=$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .digest')
+  jq -r '.packages | to_entries[] | "\(.key) \(.value)"' "$MUSTER_LAB_DIR/state/images/cpu/${digest#sha256:}/build.json"
+}
+image_of() {   # branch driver's-name fabric's-suffix
+  local v=${driver[$1]} p
+  sed "s/nvidia_driver: \"${driver[580]}\"/nvidia_driver: \"$v\"/" "$work/cluster.yaml" >"$work/$1.yaml"
+  # Images are built before a plan is shown, which is not approved here.
+  $muster up "$work/$1.yaml" </dev/null >"$work/$1.log" 2>&1 || true
+  packages >"$work/$1.packages"
+  for p in "$2" nvidia-kernel-open-dkms libcuda1 nvidia-persistenced "nvidia-fabricmanager$3" "libnvidia-nscq$3" "libnvsdm$3" "nvidia-imex$3"; do
+    check "$1: $p is $v" grep -qx "$p $v-1" "$work/$1.packages"
+  done
+  grep -v " $v-1\$" "$work/$1.packages" >"$work/$1.others"
+  check "$1: nothing of the driver is of another version" nowhere_in -E '^(nvidia-|libnvidia-|libnvsdm|libcuda1 )' "$work/$1.others"
+  check "$1: NVLSM is there, with its own version" grep -qx 'nvlsm 2025.10.11-1' "$work/$1.packages"
+}
+image_of 570 nvidia-open-570 -570
+image_of 595 nvidia-open ""
 
 # ---- the set, on a node
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
@@ -96,11 +146,14 @@ on() { node_ssh node01 "$@" | tr -d '\r'; }
 check "every step of gpu-vendor that needs a GPU says so" \
   jq -e '[.nodes[0].steps[] | select(.name | startswith("gpu-vendor/"))] | length == 7 and all(.status == "not_applicable" and .message == "no GPU")' "$work/report/report.json"
 version() { on dpkg-query -W -f "'\${Version}'" "$1"; }
-for p in nvidia-open nvidia-kernel-open-dkms libcuda1 nvidia-persistenced nvidia-fabricmanager; do
-  check "$p is $driver although the archive has $newer" test "$(version $p)" = $driver-1
+for p in nvidia-open-580 nvidia-kernel-open-dkms libcuda1 nvidia-persistenced nvidia-fabricmanager libnvidia-nscq libnvsdm nvidia-imex \
+  "nvidia-driver-pinning-${driver[580]}"; do
+  check "$p is ${driver[580]} although the archive has ${newer[580]} and ${newer[595]}" test "$(version "$p")" = "${driver[580]}-1"
 done
 check "NCCL is the one asked for" test "$(version libnccl2)" = 2.28.3-1+cuda13.0
-check "the module was built for the kernel that runs" test "$(on /sbin/modinfo -F version nvidia)" = $driver
-check "the named packages are held" test "$(on apt-mark showhold | grep -cE '^(nvidia-open|nvidia-fabricmanager|libnccl2|libnccl-dev|datacenter-gpu-manager-4-core)$')" = 5
+check "the module was built for the kernel that runs" test "$(on /sbin/modinfo -F version nvidia)" = "${driver[580]}"
+check "no hold contradicts the pinning package" test "$(on apt-mark showhold | grep -cE '^(nvidia|libn|libcuda|datacenter)')" = 0
+on sudo apt-get -q update -o Dir::Etc::sourcelist=/etc/apt/sources.list.d/muster-nvidia.sources -o Dir::Etc::sourceparts=/dev/null -o APT::Get::List-Cleanup=false
+check "the node's apt has the newer versions in its lists" on sh -c "'apt-cache madison nvidia-fabricmanager | grep -q ${newer[595]}'"
 check "an upgrade would leave the set alone" node_ssh node01 "sudo apt-get -s dist-upgrade >/tmp/upgrade && ! grep -E '^Inst (nvidia|libn|libcuda|datacenter)' /tmp/upgrade"
 check "no unit failed" fails_on node01 "systemctl --failed --no-legend --plain | grep -q ."

@@ -1,6 +1,7 @@
 #include "tests/fakes/fake_machine.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -272,6 +273,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "/etc/mfs/muster-only-master")
     return files().exists("/mfs/other-master") ? Output{1, "another one answers: master 10.20.0.12\n", ""}
                                                : good();
+  if (program == "apt-cache") return show_package(argv.back());
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
   if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
@@ -325,6 +327,7 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
     return put("/var/lib/dpkg/status", text), good();
   }
   if (has(argv, "indextargets")) return read_sources(argv);
+  if (argv.back() == "update") lists_are_stale = false;
   if (!has(argv, "install")) return good();
   if (has(argv, "--simulate"))
     return good((apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n") + apt_brings);
@@ -335,6 +338,17 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
                        equals == std::string::npos ? "1" : name.substr(equals + 1)));
   }
   return good();
+}
+
+// `apt-cache show NAME` or `NAME=VERSION`, in which `*` is a wildcard.
+Output FakeMachine::show_package(const std::string& word) const {
+  const size_t equals = word.find('=');
+  const auto found = archive.find(word.substr(0, equals));
+  if (lists_are_stale || found == archive.end()) return bad("E: No packages found");
+  for (const auto& version : found->second)
+    if (equals == std::string::npos || fnmatch(word.substr(equals + 1).c_str(), version.c_str(), 0) == 0)
+      return good("Package: " + found->first + "\nVersion: " + version + "\n");
+  return bad("E: No packages found");
 }
 
 Output FakeMachine::system(const std::vector<std::string>& argv) {

@@ -104,11 +104,15 @@ class FakeMachine : public Process {
   std::string sshd_in_effect;
   std::string apt_removes;
   std::string apt_brings;  // "Inst ..." lines of a simulation
+  // Package -> the versions that archives have; apt's lists show them once `apt-get update` ran.
+  std::map<std::string, std::vector<std::string>> archive;
+  bool lists_are_stale = false;
 
  private:
   Result<Output> execute(const Command& command);
   Output systemctl(const std::vector<std::string>& argv);
   Output packages(const std::vector<std::string>& argv);
+  Output show_package(const std::string& word) const;
   Output read_sources(const std::vector<std::string>& argv) const;
   Output system(const std::vector<std::string>& argv);
   void reexec();

@@ -25,7 +25,7 @@ MUSTER_RECORD(AptPin, lenient, opt(packages), opt(pin), opt(priority))
 
 struct WantedAptRepository {
   std::string name, key, key_url, key_sha256, signed_by;
-  Texts uris, suites, components, architectures;
+  Texts uris, suites, pockets, components, architectures;
   bool check_valid_until = true;
   std::vector<AptPin> pins;
   OwnFile preferences;
@@ -40,6 +40,9 @@ MUSTER_PARAMETERS(
     optional(uris, "base URLs; default: the mirror of this system's own packages"),
     optional(suites,
              "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
+    optional(pockets,
+             "also these pockets of this system's own suite, which lie in the same mirror: [updates]; not "
+             "allowed with `suites`"),
     optional(components, "components; none for a flat repository"),
     optional(architectures, "architectures; default: those that apt uses on the node"),
     optional(key, "the key itself, ASCII-armoured"),
@@ -104,8 +107,15 @@ Status complete_apt_repository(const StepContext& context, WantedAptRepository& 
   if (want.uris.empty() || want.suites.empty()) {
     TRY(const DistributionSource own, distribution_source(context.files));
     if (want.uris.empty()) want.uris.assign(own.uris.begin(), own.uris.end());
-    if (want.suites.empty()) want.suites = {own.suite};
+    if (want.suites.empty()) {
+      want.suites = {own.suite};
+      for (const auto& pocket : want.pockets) want.suites.push_back(own.suite + "-" + pocket);
+      want.pockets.clear();
+    }
   }
+  if (!want.pockets.empty())
+    return fail(Code::invalid,
+                "apt_repository: 'pockets' are of this system's own suite, and 'suites' is given");
   TRY_(check_words(want));
   TRY_(complete_key(want));
   TRY(want.preferences, preferences(want));

@@ -12,6 +12,7 @@
 
 #include "agent/core/parameters.h"
 #include "agent/steps/packages/dpkg_status.h"
+#include "agent/steps/packages/package_names.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/unattended.h"
 #include "base/release_key.h"
@@ -31,21 +32,21 @@ struct VersionLock {
 MUSTER_RECORD(VersionLock, packages, version)
 using Locks = std::vector<VersionLock>;
 
-struct NamedPackage {
-  std::string name, version;  // version: "" if any will do
-};
-
 struct WantedPackage {
   Texts names;
   std::map<std::string, Json> also;  // codename, or ID of a distribution -> a list, or one name
   bool install = true;
   std::optional<bool> hold;
   Locks locked;
-  Texts removes;
-  std::vector<NamedPackage> packages;  // `names`, and those of `also` for this system
+  Texts removes, if_offered;
+  std::vector<Choices> choices;  // `names`, and those of `also` for this system
+  std::vector<Choices> extra;    // `if_offered`
 };
 MUSTER_PARAMETERS(
-    WantedPackage, required(names, "package names, optionally `name=version`"),
+    WantedPackage,
+    required(names,
+             "package names, optionally `name=version`; `a|b`: the first of these that an "
+             "archive has; `{kernel}` in a name: the release of the newest kernel"),
     optional(also,
              "additional names for one release or one distribution only, by VERSION_CODENAME or ID of "
              "/etc/os-release: {trixie: [docker-cli]}"),
@@ -57,7 +58,10 @@ MUSTER_PARAMETERS(
         locked,
         "sets of packages that must all have the same version: {packages: [patterns], version: pattern}; "
         "this also applies to dependencies that match a pattern"),
-    optional(removes, "packages that apt may remove to install those in `names`"))
+    optional(removes, "packages that apt may remove to install those in `names`"),
+    optional(if_offered,
+             "names of packages that are installed together with `names` if an archive has them; if it has "
+             "them in other versions only, the step is refused"))
 
 // Appends the names of `also` for this system to `names`.
 Status add_others(const Files& files, WantedPackage& want) {
@@ -78,9 +82,12 @@ Status complete_package(const StepContext& context, WantedPackage& want) {
       return fail(Code::invalid, "package: a lock must be {packages: [patterns], version: pattern}");
   TRY_(add_others(context.files, want));
   for (const auto& word : want.names) {
-    const auto equals = word.find('=');
-    want.packages.push_back(
-        {word.substr(0, equals), equals == std::string::npos ? "" : word.substr(equals + 1)});
+    TRY(auto choices, read_choices(context.files, word));
+    want.choices.push_back(std::move(choices));
+  }
+  for (const auto& word : want.if_offered) {
+    TRY(auto choices, read_choices(context.files, word));
+    want.extra.push_back(std::move(choices));
   }
   return Ok{};
 }
@@ -88,9 +95,6 @@ Status complete_package(const StepContext& context, WantedPackage& want) {
 bool fits(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
-
-// A version may contain a '*', as apt accepts it: 550.163.01-*
-bool is_version(const std::string& want, const std::string& have) { return want.empty() || fits(want, have); }
 
 bool covers(const VersionLock& lock, const std::string& package) {
   return std::any_of(lock.packages.begin(), lock.packages.end(),
@@ -132,12 +136,6 @@ std::map<std::string, std::string> after_simulation(std::map<std::string, std::s
   return installed;
 }
 
-// True if apt has a package of exactly this name; apt then installs it, even if others provide the name.
-bool is_offered(StepContext& context, const std::string& name) {
-  const auto shown = context.process.run({.argv = {"apt-cache", "--no-all-versions", "show", name}});
-  return shown.ok() && shown->out.find("Package: " + name + "\n") != std::string::npos;
-}
-
 // The installed package that satisfies a name: the package of that name, or the one that apt would use
 // instead. Packages change names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old one
 // with their own version. A name that is provided without a version counts only if apt has no package of that
@@ -151,12 +149,12 @@ Packages::const_iterator stand_for(StepContext& context, const Packages& have, c
   if (other == have.end()) return other;
   const std::string& version = other->second.provides.at(want.name);
   if (!version.empty() && version == other->second.version) return other;
-  return is_offered(context, want.name) ? have.end() : other;
+  return is_offered(context, want) ? have.end() : other;
 }
 
-std::vector<std::string> missing(StepContext& context, const Packages& have, const WantedPackage& want) {
+std::vector<std::string> missing(StepContext& context, const Packages& have, const Chosen& chosen) {
   std::vector<std::string> out;
-  for (const auto& one : want.packages) {
+  for (const auto& one : chosen.packages) {
     const auto it = stand_for(context, have, one);
     if (it != have.end() && is_version(one.version, it->second.version)) continue;
     out.push_back(one.version.empty() ? one.name : one.name + "=" + one.version);
@@ -172,12 +170,15 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
 
 // Packages that are held, or not held, contrary to `hold`; none if `hold` is not given. A locked set is held
 // as a whole: if only the named package were held, the next upgrade would change its libraries.
-std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const WantedPackage& want) {
+std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const WantedPackage& want,
+                                      const Chosen& chosen) {
   std::vector<std::string> out;
   if (!want.hold) return out;
   std::set<std::string> names;
-  for (const auto& one : want.packages)
+  for (const auto& one : chosen.packages)
     if (const auto it = stand_for(context, have, one); it != have.end()) names.insert(it->first);
+  for (const auto& choices : want.extra)
+    for (const auto& one : choices) names.insert(one.name);
   for (const auto& [name, entry] : have)
     if ((names.count(name) || is_locked(want.locked, name)) && entry.held != *want.hold) out.push_back(name);
   return out;
@@ -185,7 +186,8 @@ std::vector<std::string> wrongly_held(StepContext& context, const Packages& have
 
 CheckResult compare(StepContext& context, const Packages& have, const WantedPackage& want) {
   Diff diff;
-  for (const auto& one : want.packages) {
+  const Chosen chosen = choose(context, have, want.choices);
+  for (const auto& one : chosen.packages) {
     const auto it = stand_for(context, have, one);
     if (it == have.end())
       diff.add("not installed: " + one.name + (one.version.empty() ? "" : "=" + one.version));
@@ -193,7 +195,7 @@ CheckResult compare(StepContext& context, const Packages& have, const WantedPack
       diff.add(one.name + ": " + it->second.version + " -> " + one.version);
   }
   for (const auto& odd : outside_locks(want.locked, versions_of(have))) diff.add(odd);
-  const auto held = wrongly_held(context, have, want);
+  const auto held = wrongly_held(context, have, want, chosen);
   if (!held.empty()) diff.add((*want.hold ? "not held: " : "held: ") + join(held, " "));
   return diff.result();
 }
@@ -230,6 +232,27 @@ Result<std::string> apt(StepContext& context, const std::vector<std::string>& wo
       "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
   argv.insert(argv.end(), words.begin(), words.end());
   return unattended(context, std::move(argv), deadline);
+}
+
+Status update_lists(StepContext& context) {
+  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
+    return std::move(updated).error().with("apt-get update");
+  return Ok{};
+}
+
+// Everything to install, once apt's lists are those of today if anything is not in them.
+Result<Chosen> choose_to_install(StepContext& context, const Packages& have, const WantedPackage& want) {
+  const auto choose_all = [&] {
+    Chosen all = choose(context, have, want.choices);
+    add_optional(context, have, want.extra, all);
+    return all;
+  };
+  Chosen chosen = choose_all();
+  if (chosen.known) return chosen;
+  TRY_(update_lists(context));
+  chosen = choose_all();
+  if (!chosen.left_out.empty()) say(context, "no archive has " + join(chosen.left_out, " ") + ": left out");
+  return chosen;
 }
 
 // A dpkg run that was interrupted by a power cut or a reset leaves a journal, and apt fails until dpkg has
@@ -288,8 +311,7 @@ Status install(StepContext& context, const Packages& have, const WantedPackage& 
     if (apt(context, words, kInstall).ok()) return Ok{};
   }
   // Stale or missing package lists are the usual reason.
-  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
-    return std::move(updated).error().with("apt-get update");
+  TRY_(update_lists(context));
   TRY(const std::string again, apt(context, simulated_words, 10 * kMinute));
   TRY_(check_simulation(have, again, want));
   TRY(auto out, apt(context, words, kInstall));
@@ -299,18 +321,20 @@ Status install(StepContext& context, const Packages& have, const WantedPackage& 
 
 Status apply_package(StepContext& context, const WantedPackage& want) {
   TRY(auto have, installed_packages(context.files));
-  if (auto words = missing(context, have, want); !words.empty()) {
+  Chosen chosen = choose(context, have, want.choices);
+  if (auto words = missing(context, have, chosen); !words.empty()) {
     if (!want.install)
       return fail(Code::conflict,
                   "the image lacks " + join(words, " ") + "; add these packages to the image recipe");
     TRY_(finish_interrupted_run(context));
     TRY(have, installed_packages(context.files));
-    if (words = missing(context, have, want); !words.empty())
+    TRY(chosen, choose_to_install(context, have, want));
+    if (words = missing(context, have, chosen); !words.empty())
       TRY_(install(context, have, want, std::move(words)));
     TRY(have, installed_packages(context.files));
   }
   TRY_(check_locks(have, "", want.locked));
-  const auto held = wrongly_held(context, have, want);
+  const auto held = wrongly_held(context, have, want, chosen);
   if (held.empty()) return Ok{};
   std::vector<std::string> argv = {"apt-mark", *want.hold ? "hold" : "unhold"};
   argv.insert(argv.end(), held.begin(), held.end());

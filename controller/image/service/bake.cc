@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json_dump.h"
 #include "base/release_key.h"
 #include "base/wire.h"
@@ -47,10 +49,19 @@ Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   return step;
 }
 
+// True if the packages depend on what the archives have, or on the kernel in the tree.
+bool needs_a_tree(const Json& params) {
+  for (const char* key : {"hold", "locked", "if_offered"})
+    if (params.contains(key)) return true;
+  const auto names = names_of(params, "name", "names");
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name.find_first_of("|{") != std::string::npos; });
+}
+
 // True if the step can go into the recipe's own tree without running any program of muster in it.
 bool is_simple(const PlaybookStep& step) {
   if (!step.verify.is_null()) return false;
-  if (step.module == "package") return !step.params.contains("hold") && !step.params.contains("locked");
+  if (step.module == "package") return !needs_a_tree(step.params);
   return step.module == "file" || step.module == "service";
 }
 

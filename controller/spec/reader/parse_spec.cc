@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/split.h"
+#include "controller/spec/gpu_software.h"
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/spec/reader/reader.h"
 #include "controller/spec/schema.h"
@@ -83,6 +84,7 @@ ParsedSpec SpecReader::read() {
   read_nodes();
   check_nodes();
   check_only_for();
+  check_gpu_software();
   check_leads();
   check_services();
   assign_addresses();
@@ -217,6 +219,13 @@ void SpecReader::check_playbooks(const YamlNode* list, const std::string& path) 
     const YamlNode& item = list->items[i];
     if (!item.is_text()) continue;
     const std::string where = fmt::format("{}[{}]", path, i);
+    const auto clash = std::find_if(seen.begin(), seen.end(), [&](const std::string& other) {
+      return other != item.text && !both_install(other, item.text).empty();
+    });
+    if (clash != seen.end())
+      error(item, where,
+            fmt::format("playbooks '{}' and '{}' both install {}: keep one of them", *clash, item.text,
+                        both_install(*clash, item.text)));
     if (!seen.insert(item.text).second)
       error(item, where, fmt::format("playbook '{}' is listed twice", item.text));
     else if (!known.empty())

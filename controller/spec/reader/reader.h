@@ -162,6 +162,7 @@ class SpecReader {
   void read_label(const YamlNode& entry, const std::string& path, const InRange& name, const char* key,
                   std::string& out);
   void check_nodes();
+  void check_gpu_software();
   static ValuePlace place_of(const NodeEntry& place, const char* key);
   static ValuePlace place_of_address(const NodeEntry& place);
   static ValuePlace place_of_power_address(const NodeEntry& place);

@@ -6,6 +6,7 @@
 
 #include "controller/engines/engine.h"
 #include "controller/power/describe/driver_description.h"
+#include "controller/spec/gpu_software.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {
@@ -131,6 +132,30 @@ void SpecReader::check_nodes() {
                    place_of_power_address(place));
     check_address(node, place);
     check_power_address(node, place);
+  }
+}
+
+// A node gets what its image bakes and what its role's playbooks install: never two drivers.
+void SpecReader::check_gpu_software() {
+  const YamlNode* roles = child(&root_, "roles");
+  if (!roles || !roles->is_map()) return;
+  const auto clash = [&](const std::string& role, const std::string& playbook) {
+    for (const NodeSpec& node : spec_.nodes) {
+      const auto image = node.role == role ? spec_.images.find(node.image) : spec_.images.end();
+      if (image == spec_.images.end()) continue;
+      for (const std::string& baked : image->second.bake)
+        if (const std::string both = both_install(baked, playbook); baked != playbook && !both.empty())
+          return fmt::format("image '{}' of {} bakes '{}', which installs {} too: keep one of them in both",
+                             image->first, node.name, baked, both);
+    }
+    return std::string();
+  };
+  for (const YamlEntry& entry : roles->entries) {
+    const YamlNode* list = child(&entry.value, "playbooks");
+    if (!list || !list->is_list()) continue;
+    for (size_t i = 0; i < list->items.size(); ++i)
+      if (const std::string wrong = clash(entry.key, list->items[i].text); !wrong.empty())
+        error(list->items[i], fmt::format("roles.{}.playbooks[{}]", entry.key, i), wrong);
   }
 }
 

@@ -1,5 +1,6 @@
 // Variables: those that muster itself reads are checked here; playbooks define what the others mean.
 #include "base/kernel_line.h"
+#include "controller/spec/gpu_software.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {
@@ -17,6 +18,8 @@ std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, co
       wrong += "; in YAML, `>-` joins several lines into one";
     if (!wrong.empty()) error(entry.value, path + "." + entry.key, wrong);
   }
+  if (const WrongVariable wrong = complete_driver_variables(out, spec_.vars); !wrong.name.empty())
+    error(*map->find(wrong.name), path + "." + wrong.name, wrong.reason);
   return out;
 }
 

@@ -103,6 +103,7 @@ Json context() {
                 {"nvidia_key_url", "http://10.20.0.1/key"},
                 {"nvidia_key_sha256", std::string(64, 'a')},
                 {"nvidia_driver", "595.10.01"},
+                {"nvidia_branch", "595"},
                 {"nvidia_cuda", "13-0"},
                 {"nvidia_cuda_major", "13"},
                 {"nvidia_nccl", "2.28.3-1+cuda13.0"},

@@ -168,3 +168,15 @@ TEST_CASE("layers: what changed among them is said by name") {
   CHECK(input_changes(inputs({gpu, hpc}), inputs({newer})) == "layers: gpu -hpc");
   CHECK(input_changes(inputs({gpu, hpc}), inputs({hpc, gpu})) == "layers: order changed");
 }
+
+TEST_CASE("baking: packages that depend on the archives or on the kernel need the step itself") {
+  for (const char* params :
+       {"names: [ \"a|b\" ]", "names: [ \"headers-{kernel}\" ]", "names: [ a ], if_offered: [ b ]"}) {
+    INFO(params);
+    const std::string step =
+        "  - { name: p, phase: image, module: package, params: { " + std::string(params) + " } }\n";
+    const ImageRequest request = baked({{"p", playbook(step)}}, {"p"});
+    CHECK(request.layers.size() == 1);
+    CHECK(request.packages.empty());
+  }
+}

@@ -60,7 +60,7 @@ TEST_CASE("GPUs for jobs: a declaration, a playbook, the image, or a driver that
     CHECK(gpus_for_jobs(spec, spec.nodes[0], nullptr, false) == 2);
   }
   SECTION("a playbook") {
-    spec.roles["head"].push_back(GENERATE(as<std::string>{}, "gpu", "gpu-vendor"));
+    spec.roles["head"].push_back(GENERATE(as<std::string>{}, "gpu", "gpu-vendor", "gpu-ubuntu"));
     CHECK(jobs() == 2);
   }
   SECTION("its driver was loaded") {
