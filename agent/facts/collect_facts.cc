@@ -29,6 +29,7 @@
 #include "host/rdma_devices.h"
 #include "host/real_drives.h"
 #include "sys/library_places.h"
+#include "sys/os_release.h"
 
 namespace muster {
 namespace {
@@ -73,18 +74,6 @@ SystemFacts system_facts(const Files& files) {
   const std::string dmi = "/sys/class/dmi/id/";
   return {files.read_line(dmi + "sys_vendor"), files.read_line(dmi + "product_name"),
           files.read_line(dmi + "product_serial"), lower(files.read_line(dmi + "product_uuid"))};
-}
-
-std::string os_name(const Files& files) {
-  const auto text = files.read("/etc/os-release");
-  if (!text.ok()) return "";
-  for (const auto& line : split_lines(*text)) {
-    if (!line.starts_with("PRETTY_NAME=")) continue;
-    std::string value = line.substr(12);
-    if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
-    return value;
-  }
-  return "";
 }
 
 }  // namespace
@@ -214,7 +203,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
     facts.firmware += (facts.firmware.empty() ? "" : " ") + version;
   facts.uefi = files.exists("/sys/firmware/efi");
   facts.kernel = files.read_line("/proc/sys/kernel/osrelease");
-  facts.os = os_name(files);
+  facts.os = os_release(files).pretty_name;
   facts.storage_metadata = storage_metadata(files);
   facts.by_label = devices_by_label(files);
   facts.boot = slot_facts(files);

@@ -14,18 +14,6 @@ size_t behind_scheme(const std::string& url) {
 
 }  // namespace
 
-std::string without_slash(std::string url) {
-  while (!url.empty() && url.back() == '/') url.pop_back();
-  return url;
-}
-
-std::string security_beside(const std::string& mirror) {
-  const std::string usual = "/debian";
-  const bool fits =
-      mirror.size() > usual.size() && mirror.compare(mirror.size() - usual.size(), usual.size(), usual) == 0;
-  return fits ? mirror + "-security" : "";
-}
-
 std::string url_host(std::string url) {
   const size_t scheme = behind_scheme(url);
   if (scheme == 0) return "";

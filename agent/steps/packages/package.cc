@@ -1,4 +1,4 @@
-// package: installs Debian packages. A check reads dpkg's status file and normally starts no process; only
+// package: installs packages with apt. A check reads dpkg's status file and normally starts no process; only
 // apply runs apt-get.
 #include <fnmatch.h>
 
@@ -25,7 +25,7 @@ constexpr DurationMs kInstall =
 // by pattern, so dependencies are covered too.
 struct VersionLock {
   std::vector<std::string> packages;  // shell patterns: "libnvidia-*", "libcuda1"
-  std::string version;                // shell pattern of the Debian version: "550.163.01-*"
+  std::string version;                // shell pattern of the package's version: "550.163.01-*"
 };
 MUSTER_RECORD(VersionLock, packages, version)
 using Locks = std::vector<VersionLock>;
@@ -45,9 +45,8 @@ struct WantedPackage {
 };
 MUSTER_PARAMETERS(
     WantedPackage, required(names, "package names, optionally `name=version`"),
-    optional(
-        also,
-        "additional names for one release only, by the codename in /etc/os-release: {trixie: [docker-cli]}"),
+    optional(also,
+             "additional names for one release only, by the codename in /etc/os-release: {CODENAME: [NAME]}"),
     optional(install, "false: the packages must already be in the image; nothing is installed on the node"),
     optional(hold,
              "true: hold the packages and everything in `locked`, at their versions; false: release them; "
@@ -63,7 +62,7 @@ Status complete_package(const StepContext& context, WantedPackage& want) {
     if (packages.empty() || version.empty() || std::count(packages.begin(), packages.end(), "") > 0)
       return fail(Code::invalid, "package: a lock must be {packages: [patterns], version: pattern}");
   if (!want.also.empty())
-    if (const auto more = want.also.find(release_codename(context.files)); more != want.also.end())
+    if (const auto more = want.also.find(os_release(context.files).codename); more != want.also.end())
       for (const Json& name : more->second)
         if (name.is_string()) want.names.push_back(name.get<std::string>());
   for (const auto& word : want.names) {
@@ -313,7 +312,7 @@ StepModule package_module() {
   StepModule out = step_module<WantedPackage>({
       .name = "package",
       .help =
-          "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
+          "Installs packages with apt (`name=version` for one version, in which `*` is a wildcard) and holds "
           "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
           "version outside `locked`, stops the step before anything is changed. If all packages are "
           "installed, only dpkg's status file is read.",
