@@ -1,6 +1,6 @@
-// Distribution and Release: everything in which the distributions differ that images are made of and nodes run.
-// No other C++ source names a distribution or one of its releases (tests/tidy_test.cc). Pure functions and
-// constant values.
+// Distribution and Release: everything in which the distributions differ that images are made of and nodes
+// run. No other C++ source names a distribution or one of its releases (tests/tidy_test.cc). Pure functions
+// and constant values.
 #pragma once
 
 #include <string>

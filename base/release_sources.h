@@ -31,8 +31,8 @@ struct AptPocket {
 // The suite, its updates and its security updates, without those that the mirror lacks.
 std::vector<AptPocket> pockets_of(const AptMirror& mirror, const std::string& suite,
                                   const std::vector<std::string>& components);
-// The text of `file`: stanzas if its name ends in ".sources", else a line for each pocket. `keyring`: "" if no
-// key is named.
+// The text of `file`: stanzas if its name ends in ".sources", else a line for each pocket. `keyring`: "" if
+// no key is named.
 std::string sources_text(const std::string& file, const std::vector<AptPocket>& pockets,
                          const std::string& keyring);
 

@@ -14,6 +14,10 @@ size_t behind_scheme(const std::string& url) {
 
 }  // namespace
 
+std::string apt_path(const Distribution& distribution) {
+  return distribution.id == default_distribution().id ? "network.apt" : "network.apt." + distribution.id;
+}
+
 std::string url_host(std::string url) {
   const size_t scheme = behind_scheme(url);
   if (scheme == 0) return "";

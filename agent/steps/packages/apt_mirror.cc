@@ -1,5 +1,5 @@
-// apt_mirror: sets the mirror for the distribution's own packages. muster owns the file in which the release has
-// them completely; sources of other packages are not changed.
+// apt_mirror: sets the mirror for the distribution's own packages. muster owns the file in which the release
+// has them completely; sources of other packages are not changed.
 //
 // As in apt_repository, the new file is put in place only after apt has fetched and verified its lists.
 #include <fmt/format.h>

@@ -10,6 +10,7 @@
 #include "controller/image/folder.h"
 #include "controller/image/old_builds.h"
 #include "controller/image/package_list.h"
+#include "controller/image/package_sources.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
 #include "controller/image/service/bake.h"
@@ -94,6 +95,11 @@ bool ImageService::publishes(const std::string& image, const std::string& digest
   return found->second.count(file) > 0;
 }
 
+std::vector<KnownRecipe> ImageService::recipes() const {
+  if (options_.images.empty()) return {};
+  return known_recipes(std::filesystem::absolute(options_.images).string());
+}
+
 Json ImageService::list(const Spec* spec) const {
   std::set<std::string> needed;
   if (spec) needed = needed_by(*spec);
@@ -157,7 +163,7 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
     image.recipe = order.recipe;
     const bool own =
         order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
-    if (image.recipe.empty()) image.recipe = own ? order.name : kDefaultRecipe;
+    if (image.recipe.empty()) image.recipe = own ? order.name : default_recipe();
   }
   request.variant = image.kernel;
   const std::string path = options_.images + "/" + image.recipe + ".yaml";
@@ -165,7 +171,7 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
     return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
                                              image.recipe, options_.images));
   TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
-  if (spec) use_mirror(request.recipe, spec->network.apt);
+  if (spec) use_mirror(request.recipe, spec->network.apt_of(request.recipe.distribution));
   BakeInputs in;
   in.suite = request.recipe.suite;
   if (spec) in.vars = spec->vars;
