@@ -68,13 +68,13 @@ struct Network {
   std::string controller;        // controller's address; default: the first one of the provisioning network
   std::string gateway;           // may be empty
   // None of these is ever copied from the controller host; undeclared ones are empty.
-  std::vector<std::string> dns;       // name servers, numeric, in the order they are queried
-  std::vector<std::string> search;    // domains
-  std::vector<std::string> ntp;       // time servers: addresses or names
-  std::string proxy;                  // "http://proxy.example:3128"
-  std::vector<std::string> no_proxy;  // not proxied, like the cluster: names, domains, addresses, networks
+  std::vector<std::string> dns;          // name servers, numeric, in the order they are queried
+  std::vector<std::string> search;       // domains
+  std::vector<std::string> ntp;          // time servers: addresses or names
+  std::string proxy;                     // "http://proxy.example:3128"
+  std::vector<std::string> no_proxy;     // not proxied, like the cluster: names, domains, addresses, networks
   std::map<std::string, AptMirror> apt;  // of images and nodes, by Distribution::id
-  std::string storage_port;           // of every node; empty: each node finds it itself
+  std::string storage_port;              // of every node; empty: each node finds it itself
   Rails rails;
   // Not declared() if there is none for the distribution.
   AptMirror apt_of(const std::string& distribution) const;

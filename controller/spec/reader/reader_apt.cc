@@ -45,9 +45,8 @@ void SpecReader::read_mirror(const YamlNode* section, const Distribution& distri
   out.updates = !updates || !yaml_is_boolean(*updates) || yaml_boolean(*updates);
   if (!mirror && (security || updates)) error(*section, at + ".mirror", "is required by the other keys");
   if (security && security->is_text())
-    out.security = security->text == kNoMirror
-                       ? kNoMirror
-                       : mirror_url(security, at + ".security_mirror", distribution);
+    out.security =
+        security->text == kNoMirror ? kNoMirror : mirror_url(security, at + ".security_mirror", distribution);
   else if (out.declared() && (out.security = security_of(distribution, out.mirror)).empty())
     error(*mirror, at + ".mirror",
           fmt::format("the location of security updates cannot be derived from {}: give `security_mirror: "
@@ -67,9 +66,10 @@ void SpecReader::check_mirrors() {
         continue;
       error(*child(child(child(&root_, "images"), name.c_str()), "recipe"),
             fmt::format("images.{}.recipe", name),
-            fmt::format("no mirror of {} is declared, and the controller's own is of another distribution: give "
-                        "`{}.mirror`, such as {}",
-                        distribution->title, apt_path(*distribution), distribution->example_mirror));
+            fmt::format(
+                "no mirror of {} is declared, and the controller's own is of another distribution: give "
+                "`{}.mirror`, such as {}",
+                distribution->title, apt_path(*distribution), distribution->example_mirror));
     }
 }
 
