@@ -148,7 +148,7 @@ TEST_CASE("an image whose packages come from nowhere is known before it is built
   CHECK(has_path(built_by("debian", noble, ""), at));
   CHECK_FALSE(has_path(built_by("debian", noble, mirror), at));
   CHECK_FALSE(has_path(built_by("ubuntu", noble, ""), at));
-  CHECK_FALSE(has_path(built_by("", noble, ""), at));  // by whom is not known
+  CHECK_FALSE(has_path(built_by("", noble, ""), at));  // the builder is not known
   noble.mirror = true;
   CHECK_FALSE(has_path(built_by("debian", noble, ""), at));
   CHECK(has_path(built_by("fedora", {"plain"}, ""), at));
