@@ -7,44 +7,54 @@
 namespace muster {
 namespace {
 
-constexpr const char* kList = "/etc/apt/sources.list";
-
 const std::vector<Release>& releases() {
   static const std::vector<Release> all = {{.codename = "buster",
                                             .version = "10",
                                             .distribution = "debian",
                                             .loader_package = "systemd",
-                                            .sources_file = kList},
+                                            .sources_file = kSourcesList},
                                            {.codename = "bullseye",
                                             .version = "11",
                                             .distribution = "debian",
                                             .loader_package = "systemd",
-                                            .sources_file = kList},
+                                            .sources_file = kSourcesList},
                                            {.codename = "bookworm",
                                             .version = "12",
                                             .distribution = "debian",
                                             .loader_package = "systemd-boot-efi",
-                                            .sources_file = kList,
+                                            .sources_file = kSourcesList,
+                                            .supported = true,
                                             .firmware_component = true},
                                            {.codename = "trixie",
                                             .version = "13",
                                             .distribution = "debian",
                                             .loader_package = "systemd-boot-efi",
-                                            .sources_file = kList,
+                                            .sources_file = kSourcesList,
+                                            .supported = true,
                                             .firmware_component = true},
                                            {.codename = "jammy",
                                             .version = "22.04",
                                             .distribution = "ubuntu",
                                             .loader_package = "systemd",
-                                            .sources_file = kList},
+                                            .sources_file = kSourcesList,
+                                            .supported = true},
                                            {.codename = "noble",
                                             .version = "24.04",
                                             .distribution = "ubuntu",
                                             .loader_package = "systemd-boot-efi",
                                             .sources_file = "/etc/apt/sources.list.d/ubuntu.sources",
+                                            .supported = true,
                                             .ssh_socket = true,
                                             .restricts_user_namespaces = true}};
   return all;
+}
+
+// In the order of the table, the oldest first.
+std::vector<std::string> supported_versions(const std::string& distribution) {
+  std::vector<std::string> out;
+  for (const Release& one : releases())
+    if (one.supported && one.distribution == distribution) out.push_back(one.version);
+  return out;
 }
 
 // A value may be in single or double quotes; os-release(5).
@@ -109,13 +119,38 @@ const Release* find_release(const std::string& codename) {
   return it == all.end() ? nullptr : &*it;
 }
 
+const Release* find_release(const OsRelease& system) {
+  const Release* found = find_release(system.codename);
+  return found && found->distribution == system.id ? found : nullptr;
+}
+
 const Distribution& default_distribution() { return distributions().front(); }
 
-std::string supported_releases() { return "Debian 12 and 13, Ubuntu 22.04 and 24.04"; }
+std::string default_recipe() {
+  const std::string& id = default_distribution().id;
+  return id + "-" + supported_versions(id).back();
+}
+
+std::string supported_releases() {
+  std::string out;
+  for (const Distribution& one : distributions()) {
+    out += (out.empty() ? "" : ", ") + one.title;
+    const auto versions = supported_versions(one.id);
+    for (const std::string& version : versions)
+      out += (&version == &versions.front() ? " " : " and ") + version;
+  }
+  return out;
+}
 
 bool has_pockets(const Distribution& distribution, const std::string& suite) {
   const auto& rolling = distribution.rolling;
   return std::find(rolling.begin(), rolling.end(), suite) == rolling.end();
+}
+
+const Distribution* mirror_of_another(const Distribution& distribution, const std::string& url) {
+  for (const Distribution& other : distributions())
+    if (other.id != distribution.id && url.ends_with(other.mirror_folder)) return &other;
+  return nullptr;
 }
 
 }  // namespace muster

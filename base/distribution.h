@@ -1,12 +1,14 @@
-// Distribution and Release: everything in which the distributions differ that images are made of and nodes run.
-// No other C++ source names a distribution or one of its releases (tests/tidy_test.cc). Pure functions and
-// constant values.
+// Distribution and Release: everything in which the distributions differ that images are made of and nodes
+// run. No other C++ source names a distribution or one of its releases (tests/tidy_test.cc). Pure functions
+// and constant values.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace muster {
+
+inline constexpr const char* kSourcesList = "/etc/apt/sources.list";
 
 struct Distribution {
   std::string id;     // ID in /etc/os-release, and `distribution` in a recipe: "debian"
@@ -29,8 +31,9 @@ struct Release {
   std::string distribution;    // Distribution::id
   std::string loader_package;  // the package that has systemd-boot's program
   std::string sources_file;    // the apt source of the release's own packages, as its installer writes it
-  bool ssh_socket = false;     // sshd is started by ssh.socket as installed
+  bool supported = false;      // there are recipes and playbooks for it
   bool firmware_component = false;         // the release has Distribution::firmware_component
+  bool ssh_socket = false;                 // sshd is started by ssh.socket as installed
   bool restricts_user_namespaces = false;  // by AppArmor: only programs with a profile may create them
 };
 
@@ -44,11 +47,17 @@ const std::vector<Distribution>& distributions();
 // Null: unknown. The results live as long as the program.
 const Distribution* find_distribution(const std::string& id);
 const Release* find_release(const std::string& codename);
+// Null if it is none of these, or a derivative that has kept a codename.
+const Release* find_release(const OsRelease& system);
 // That of a recipe without the key `distribution`, as all were before there was a second one.
 const Distribution& default_distribution();
+// The recipe of its newest supported release: "debian-13".
+std::string default_recipe();
 // "Debian 12 and 13, Ubuntu 22.04 and 24.04": for help and messages.
 std::string supported_releases();
 // True if the suite has the pockets -updates and -security; rolling suites have neither.
 bool has_pockets(const Distribution& distribution, const std::string& suite);
+// The other distribution of which this URL is a full mirror, by how its path ends; null: none.
+const Distribution* mirror_of_another(const Distribution& distribution, const std::string& url);
 
 }  // namespace muster

@@ -6,7 +6,7 @@ namespace muster::cli {
 void adopt(Context& context, const Adopting&) {
   complain(context, fail(Code::unavailable,
                          "this muster was built without libssh, which `--adopt` needs: install the package "
-                         "muster, on Debian 12, and run the command there"));
+                         "muster, and run the command where it is"));
 }
 
 }  // namespace muster::cli

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/distribution.h"
 #include "cli/carry_out.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -69,23 +70,23 @@ void add_image(Verb& app, Context& context) {
   Verb& build =
       verb.add_verb("build", "build an image from its recipe; default: all images that the spec needs");
   build.add_option("NAME", &order->name,
-                   "a name from the spec's `images`, or a recipe's name such as debian-12");
+                   "a name from the spec's `images`, or a recipe's name such as " + default_recipe());
   build.add_flag("--rebuild", &order->rebuild,
                  "build even if nothing changed, for example to get new package versions");
   build.add_option("--bake", &order->bake, "playbooks to bake into an image that is not in the spec")
       .separated_by(',');
   build.add_option("--recipe", &order->recipe,
-                   "recipe to build from; default: NAME, or debian-13 with --bake");
+                   "recipe to build from; default: NAME, or " + default_recipe() + " with --bake");
   build.runs([order, &context] {
     if (const auto built = build_images(context, *order); !built.ok())
       return complain(context, built.error());
     if (context.json) list_images(context);
   });
   add_transfer(verb, context);
-  verb.footer(
-      "Examples:\n  muster image build debian-12\n  muster image build gpu --bake gpu,hpc,apptainer\n  "
-      "muster image list\n"
-      "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
+  verb.footer("Examples:\n  muster image build " + default_recipe() +
+              "\n  muster image build gpu --bake gpu,hpc,apptainer\n  "
+              "muster image list\n"
+              "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
 }
 
 }  // namespace muster::cli

@@ -1,6 +1,7 @@
 // muster node: lists, adds, adopts, quarantines and removes nodes.
 #include <fmt/format.h>
 
+#include "base/distribution.h"
 #include "base/time.h"
 #include "cli/adopt_verb.h"
 #include "cli/carry_out.h"
@@ -186,8 +187,9 @@ void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& conte
   add_approval(add, flags->approval, "approve the changes");
   add.add_option("--report", &flags->report, "folder for the report").shows_default();
   add.footer(
-      "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written to the "
-      "host before approval. Its OS disk is never\npartitioned or formatted; its data disks are, but only "
+      "Needs systemd, util-linux and one of these systems on the host: " + supported_releases() +
+      ". Nothing is written to the host before approval. Its OS disk is never\npartitioned or formatted; its "
+      "data disks are, but only "
       "where the plan lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 "
       "--user admin\n  "
       "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "

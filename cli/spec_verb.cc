@@ -9,6 +9,8 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "controller/bringup/signed_gpu_results.h"
+#include "controller/image/recipe.h"
+#include "controller/options/options.h"
 #include "controller/spec/lab_only.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
@@ -24,14 +26,30 @@ void add_folder(const std::string& folder, std::vector<std::string>& names) {
   }
 }
 
-void check(Context& context, const std::string& path, const std::string& playbooks) {
+// Recipes of the controller come in place of shipped ones of the same name.
+void add_recipes(const std::string& folder, std::vector<KnownRecipe>& recipes) {
+  for (auto& one : known_recipes(std::filesystem::absolute(folder).string())) {
+    std::erase_if(recipes, [&](const KnownRecipe& shipped) { return shipped.name == one.name; });
+    recipes.push_back(std::move(one));
+  }
+}
+
+struct CheckFlags {
+  std::string path, playbooks, images;
+};
+
+void check(Context& context, const CheckFlags& flags) {
+  const std::string& path = flags.path;
   auto file = read_spec_file(path);
   if (!file.ok()) return complain(context, file.error());
   SpecNames names = shipped_names();
-  if (!playbooks.empty()) {
-    add_folder(playbooks, names.playbooks);
-    add_folder(playbooks + "/acceptance", names.profiles);
+  if (!flags.playbooks.empty()) {
+    add_folder(flags.playbooks, names.playbooks);
+    add_folder(flags.playbooks + "/acceptance", names.profiles);
   }
+  // Without the option those that musterd would find on this machine, if it is installed here.
+  const std::string images = flags.images.empty() ? with_defaults({}, "").images : flags.images;
+  if (!images.empty()) add_recipes(images, names.recipes);
   ParsedSpec parsed = parse_spec(file->text, names);
   parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
   if (parsed.errors.empty())
@@ -100,14 +118,16 @@ void list_specs(Context& context) {
 void add_spec(Verb& app, Context& context) {
   Verb& verb = app.add_verb("spec", "check and show the spec, which declares the cluster");
   verb.needs_verb();
-  auto path = std::make_shared<std::string>();
+  auto what = std::make_shared<CheckFlags>();
   Verb& check_verb = verb.add_verb("check", "report every error in a file; needs no controller");
-  check_verb.add_option("SPEC", path.get(), "cluster.yaml").required();
-  auto playbooks = std::make_shared<std::string>();
+  check_verb.add_option("SPEC", &what->path, "cluster.yaml").required();
   check_verb.add_option(
-      "--playbooks", playbooks.get(),
+      "--playbooks", &what->playbooks,
       "folder of the controller's additional playbooks and acceptance profiles (musterd --playbooks)");
-  check_verb.runs([path, playbooks, &context] { check(context, *path, *playbooks); });
+  check_verb.add_option("--images", &what->images,
+                        "folder of the controller's image recipes (musterd --images); default: those of this "
+                        "version, and of a musterd that is installed here");
+  check_verb.runs([what, &context] { check(context, *what); });
   auto flags = std::make_shared<ShowFlags>();
   Verb& show_verb = verb.add_verb("show", "show the stored spec");
   show_verb.add_option("--rev", &flags->revision, "show this revision; default: the newest");

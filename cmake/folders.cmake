@@ -130,8 +130,8 @@ muster_folder(kernels/together LINK base kernels/common kernels/counters kernels
 
 # The lab and the command line.
 muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
-muster_folder(cli LINK base controller/bringup controller/causes controller/hosts controller/nodes controller/report controller/report/import
-  controller/spec controller/spec/reader controller/ssh lab sys sys/http)
+muster_folder(cli LINK base controller/bringup controller/causes controller/hosts controller/image controller/nodes controller/options
+  controller/report controller/report/import controller/spec controller/spec/reader controller/ssh lab sys sys/http)
 
 # Every folder links with the folders that it declares.
 get_property(checks GLOBAL PROPERTY MUSTER_LINK_CHECKS)

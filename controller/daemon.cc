@@ -75,7 +75,7 @@ struct Core {
   std::unique_ptr<Vault> vault;
   std::map<std::string, std::string> problems;
 
-  CurrentSpec spec{*store};
+  CurrentSpec spec{*store, [this] { return images.recipes(); }};
   EventLog events{reactor, *store};
   ImageService images{reactor, options};
   PowerService power{reactor, options.state, [this](const std::string& node) { return bmc_of(node); }};

@@ -162,6 +162,23 @@ Complaints foreign_json(const Source& source) {
   return bad;
 }
 
+// What differs between distributions has one home. Comments may say on which one something was seen.
+Complaints named_distribution(const Source& source) {
+  static const std::regex name(R"(\b(debian|buster|bullseye|bookworm|trixie|ubuntu|jammy|noble)\b)",
+                               std::regex::icase);
+  // The start of nodes' iSCSI names: targets admit them by it, whatever they run.
+  static const std::regex authority(R"(\biqn\.1993-08\.org\.debian:)");
+  Complaints bad;
+  if (!is_product(source.path) || source.path == "base/distribution.cc") return bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(without_comments(source.text))) {
+    ++number;
+    if (std::regex_search(std::regex_replace(line, authority, ""), name))
+      bad.push_back(source.path + ":" + std::to_string(number) + ": use base/distribution.h");
+  }
+  return bad;
+}
+
 // Paths of the machine it was written on.
 Complaints forbidden_text(const Source& source) {
   static const std::string text =
@@ -248,6 +265,12 @@ TEST_CASE("tidy: every rule can fail", "[tidy]") {
   CHECK(foreign_json({"base/a.h", "#include <nlohmann/json.hpp>\n"}).size() == 1);
   CHECK(foreign_json({"base/a.cc", "#  include \"nlohmann/json_fwd.hpp\"\n"}).size() == 1);
   CHECK(foreign_json({"base/json.cc", "#include <nlohmann/json.hpp>\n"}).empty());
+  CHECK(named_distribution(
+            {"agent/a.cc", "f(\"Debian 12\");\nconst char* s = R\"(x\ntrixie)\";\nbool noble;\n"})
+            .size() == 3);
+  CHECK(named_distribution({"agent/a.cc", "// Debian's\nf(\"DEBIAN_FRONTEND\");  /* Ubuntu\n*/\n"}).empty());
+  CHECK(named_distribution({"agent/a.cc", "f(\"iqn.1993-08.org.debian:01:{}\");\n"}).empty());
+  CHECK(named_distribution({"tests/a.cc", "f(\"debian\");\n"}).empty());
   CHECK(forbidden_text({"a.md", std::string("see /wo") + "rk/x\n"}).size() == 1);
 
   CHECK(orphans({{"CMakeLists.txt", "GLOBS base/*.cc"},
@@ -268,6 +291,7 @@ TEST_CASE("tidy: nothing is said that must not be", "[tidy]") {
   CHECK(over_tree(forbidden_code, is_cpp) == "");
   CHECK(over_tree(strict_json, is_cpp) == "");
   CHECK(over_tree(foreign_json, is_cpp) == "");
+  CHECK(over_tree(named_distribution, is_cpp) == "");
   CHECK(over_tree(forbidden_text, [](const std::string&) { return true; }) == "");
 }
 

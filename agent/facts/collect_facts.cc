@@ -19,7 +19,6 @@
 #include "agent/steps/step_modules.h"
 #include "agent/steps/system/smbios.h"
 #include "agent/storage/metadata.h"
-#include "base/distribution.h"
 #include "base/lower.h"
 #include "base/rail_choice.h"
 #include "base/split.h"
@@ -30,6 +29,7 @@
 #include "host/rdma_devices.h"
 #include "host/real_drives.h"
 #include "sys/library_places.h"
+#include "sys/os_release.h"
 
 namespace muster {
 namespace {
@@ -203,7 +203,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
     facts.firmware += (facts.firmware.empty() ? "" : " ") + version;
   facts.uefi = files.exists("/sys/firmware/efi");
   facts.kernel = files.read_line("/proc/sys/kernel/osrelease");
-  const OsRelease os = parse_os_release(files.read("/etc/os-release").value_or(""));
+  const OsRelease os = os_release(files);
   facts.os = os.pretty_name;
   facts.os_id = os.id;
   facts.storage_metadata = storage_metadata(files);

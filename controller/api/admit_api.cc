@@ -270,7 +270,7 @@ void admit_machine(const CallPtr& call) {
   const auto facts = machine->facts.facts();
   if (!facts)
     return call->error(fail(Code::invalid, "the machine's inventory cannot be read: boot the machine again"));
-  const auto added = add_node(row->text, admission->node);
+  const auto added = add_node(row->text, admission->node, services.images.recipes());
   if (!added.ok()) return call->error(added.error());
   const std::string& name = admission->node.name;
   if (const auto same = check_remembered(executor.node_row(NodeName(name)), facts->system.uuid); !same.ok())

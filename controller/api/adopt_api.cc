@@ -144,7 +144,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
       d.before_revision = row.revision;
       d.revision = services.bringup.coming_revision();
     }
-    TRY(AddedNode added, add_node(d.text, node));
+    TRY(AddedNode added, add_node(d.text, node, services.images.recipes()));
     d.spec = std::move(added.spec);
     d.text = std::move(added.text);
     d.added.insert(node.name);

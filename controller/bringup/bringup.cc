@@ -12,6 +12,7 @@
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/trust/vault.h"
 #include "sys/log.h"
+#include "sys/os_release.h"
 
 namespace muster {
 namespace {
@@ -94,6 +95,8 @@ Result<PlaybookCache::Shared> Bringup::playbooks(const Spec* spec) {
 
 SpecNames Bringup::names() {
   SpecNames out;
+  out.recipes = parts_.images.recipes();
+  out.builder = os_release(Files()).id;
   const auto shipped = playbook_cache_.shipped();
   if (!shipped.ok()) return out;
   const std::string folder = "acceptance/";

@@ -98,8 +98,8 @@ class Bringup {
   // Returns the shipped playbooks and, with a spec, the spec's own playbooks and overlays. invalid: the first
   // error in the spec's.
   Result<PlaybookCache::Shared> playbooks(const Spec* spec);
-  // Returns the names of the shipped playbooks and acceptance profiles, which a spec may use besides its own.
-  // Empty if their folder cannot be read; the error then appears in plans.
+  // Returns the names of the shipped playbooks, acceptance profiles and recipes, which a spec may use besides
+  // its own. No playbooks and profiles if their folder cannot be read; the error then appears in plans.
   SpecNames names();
   Result<std::vector<SpecError>> check_playbooks(const Spec& spec);
 

@@ -1,5 +1,6 @@
 #include "controller/bringup/own_machine_here.h"
 
+#include "base/distribution.h"
 #include "base/lower.h"
 #include "base/placeholders.h"
 #include "base/split.h"
@@ -30,9 +31,10 @@ OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
     if (is_station_address(port.mac)) own.macs.insert(port.mac);
   own.names = local_addresses(Files(proc).read("/net/fib_trie").value_or(""));
   const std::string host = lower(Files(proc).read_line("/sys/kernel/hostname"));
-  // Default host names, which many machines have, do not identify a machine.
+  // Default host names, which many machines have, do not identify a machine: installers propose the
+  // distribution's.
   if (const std::string first = host.substr(0, host.find('.'));
-      !first.empty() && first != "localhost" && first != "debian" && first != "ubuntu" && first != "(none)")
+      !first.empty() && first != "localhost" && !find_distribution(first) && first != "(none)")
     own.names.insert({host, first});
   return own;
 }

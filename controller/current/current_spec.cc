@@ -23,6 +23,7 @@ Result<std::shared_ptr<const SpecRevision>> CurrentSpec::get() {
   made->revision = row->revision;
   made->digest = row->digest;
   made->spec = std::move(parsed.spec);
+  if (recipes_) use_recipes(made->spec, recipes_());
   cached_ = made;
   return cached_;
 }

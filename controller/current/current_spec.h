@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "controller/ports/store.h"
 #include "controller/spec/spec.h"
@@ -17,7 +19,9 @@ struct SpecRevision {
 
 class CurrentSpec {
  public:
-  explicit CurrentSpec(Store& store) : store_(store) {}
+  using Recipes = std::function<std::vector<KnownRecipe>()>;
+  // `recipes`: those that images are made from, read with each revision; without it none is known.
+  explicit CurrentSpec(Store& store, Recipes recipes = {}) : store_(store), recipes_(std::move(recipes)) {}
   // not_found: there is none yet. invalid: this version of muster no longer accepts the stored text.
   Result<std::shared_ptr<const SpecRevision>> get();
   // `listener` is called after a new revision was stored.
@@ -26,6 +30,7 @@ class CurrentSpec {
 
  private:
   Store& store_;
+  const Recipes recipes_;
   std::shared_ptr<const SpecRevision> cached_;
   std::function<void()> listener_;
 };

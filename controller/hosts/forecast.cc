@@ -60,7 +60,7 @@ class Forecast {
     const bool old = tools != host.look.end() && is_glibc_old(*tools);
     if (facts && uses.gpus && compute_gpus(*facts) > 0 && !has_simulated_gpus(*facts)) {
       if (old)
-        put(host.name, kGpus, "muster-accept-gpu needs glibc 2.34 there (EL 9, Ubuntu 22.04, Debian 12)",
+        put(host.name, kGpus, "muster-accept-gpu needs glibc 2.34 (of August 2021) there",
             "start a newer system there");
       else
         add_gpus(host.name, *facts, uses);
@@ -128,7 +128,7 @@ class Forecast {
           "install the package perftest there");
     else if (uses.rdma && lacks("libibverbs"))
       put(host, "RDMA", "libibverbs.so.1 was not found there",
-          "install libibverbs and its providers there (Debian, Ubuntu: ibverbs-providers; EL: libibverbs)");
+          "install libibverbs and its providers there (with apt: ibverbs-providers, with dnf: libibverbs)");
     else if (uses.rdma && lacks("perftest") && !in_.perftest)
       put(host, "RDMA", "perftest (ib_write_bw) is neither there nor beside this muster",
           "use the muster of the archive for running hosts, or install the package perftest there");

@@ -1,4 +1,4 @@
-// What muster adds to an image: first-boot units and the script that configures a fresh Debian tree.
+// What muster adds to an image: first-boot units and the script that configures a fresh tree.
 #include "controller/image/customize.h"
 
 #include <fmt/format.h>

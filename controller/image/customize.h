@@ -1,4 +1,4 @@
-// What muster adds to a fresh Debian tree: units for the first boot, and the script that configures the tree,
+// What muster adds to a fresh tree: units for the first boot, and the script that configures the tree,
 // run inside mmdebstrap as (fake) root with the tree as its only argument. Pure functions, no I/O.
 #pragma once
 

@@ -9,13 +9,16 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/utf8.h"
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
 #include "controller/image/package_list.h"
+#include "controller/image/package_sources.h"
 #include "controller/image/ram.h"
 #include "controller/image/shared_cache.h"
 #include "sys/clock.h"
+#include "sys/os_release.h"
 
 namespace muster {
 namespace {
@@ -35,7 +38,7 @@ struct Build {
   const ImageProgress& progress;
   ImageRecipe recipe = {};
   Json inputs = {};
-  std::string sources = {};
+  ImageSources sources = {};
   std::string folder = {};  // <state>/images/<name>
   std::string stage = {};   // <folder>/.build-...
   std::string tree() const { return stage + "/tree"; }
@@ -50,24 +53,6 @@ std::vector<std::string> as_root(std::vector<std::string> argv) {
   if (::geteuid() == 0) return argv;
   argv.insert(argv.begin(), {"mmdebstrap", "--unshare-helper"});
   return argv;
-}
-
-Result<std::string> host_codename() {
-  TRY(const std::string release, Files("/").read("/etc/os-release"));
-  const size_t at = release.find("VERSION_CODENAME=");
-  if (at == std::string::npos) return fail(Code::not_found, "/etc/os-release does not set VERSION_CODENAME");
-  const size_t from = at + 17;
-  return release.substr(from, release.find('\n', from) - from);
-}
-
-Result<std::string> find_sources(const ImageRecipe& recipe, Process& process) {
-  const std::string keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
-  const std::string signed_by = Files("/").exists(keyring) ? keyring : "";
-  if (!recipe.mirror.empty()) return sources_of_mirror(recipe, signed_by);
-  TRY(const std::string text, run_ok(process, {.argv = {"apt-get", "indextargets", "--format",
-                                                        kIndexTargetsFormat, "Created-By: Packages"}}));
-  TRY(const std::string codename, host_codename());
-  return sources_for(parse_index_targets(text), codename, recipe.suite, signed_by);
 }
 
 Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
@@ -92,16 +77,45 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
 
 // The shared cache's key: includes the name (in the manifest) and the mirrors (versions of packages differ).
 std::string cache_key(const Build& b) {
-  return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
+  return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources.text}}));
+}
+
+// The builder leaves the sources in sources.list: some releases have them in another file.
+ImageRecipe with_sources(const Build& b) {
+  ImageRecipe out = b.recipe;
+  if (b.sources.file == kSourcesList) return out;
+  out.files.push_back({b.sources.file, b.sources.text});
+  out.files.push_back({kSourcesList, ""});
+  return out;
+}
+
+std::string title_of(const ImageRecipe& recipe) {
+  const Distribution* known = find_distribution(recipe.distribution);
+  return known ? known->title : recipe.distribution;
+}
+
+// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing.
+Status made_tree(const Build& b, const Result<Output>& out) {
+  const std::string what =
+      "building the " + title_of(b.recipe) + " tree" +
+      (b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)");
+  if (!out) return Error(out.error()).with(what);
+  const std::string all = out->err + out->out, component = missing_component(all);
+  if (out->ok() && component.empty()) return Ok{};
+  if (out->ok()) return fail(Code::failed, what + ": " + component);
+  const std::string reasons = apt_complaints(all);
+  return fail(Code::failed, fmt::format("{}: mmdebstrap exited with {}: {}", what, out->exit_code,
+                                        reasons.empty() ? last_bytes(all, 600) : std::string_view(reasons)));
 }
 
 Status bootstrap(const Build& b) {
   const Files files("/");
   const std::string overlay = b.stage + "/overlay";
-  for (size_t i = 0; i < b.recipe.files.size(); ++i)
-    TRY_(files.write(fmt::format("{}/{}", overlay, i), b.recipe.files[i].content, b.recipe.files[i].mode));
+  const ImageRecipe recipe = with_sources(b);
+  for (size_t i = 0; i < recipe.files.size(); ++i)
+    TRY_(files.write(fmt::format("{}/{}", overlay, i), recipe.files[i].content, recipe.files[i].mode));
   const std::string script = b.stage + "/customize.sh";
-  TRY_(files.write(script, customize_script(b.recipe, overlay), 0755));
+  TRY_(files.write(script, customize_script(recipe, overlay), 0755));
   std::string include;
   for (const auto& p : b.recipe.packages) include += (include.empty() ? "" : ",") + p;
   Command c;
@@ -109,12 +123,13 @@ Status bootstrap(const Build& b) {
             ::geteuid() == 0 ? "--mode=root" : "--mode=unshare",
             "--variant=minbase",
             "--format=directory",
+            "--verbose",  // else what apt warns of is lost
             "--include=" + include,
             "--aptopt=APT::Install-Recommends \"false\"",
             "--customize-hook=" + script};
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
-  c.input = b.sources;
+  c.input = b.sources.lines;
   // The kernel package's hook would take half a minute to make an initrd that is never booted.
   c.env = {{"INITRD", "No"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
   c.deadline = 40 * kMinute;
@@ -123,11 +138,7 @@ Status bootstrap(const Build& b) {
     if (text.find("I: ") != std::string_view::npos)
       report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
   };
-  auto out = run_ok(b.process, c);
-  const std::string from =
-      b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)";
-  if (!out) return std::move(out).error().with("building the Debian tree" + from);
-  return Ok{};
+  return made_tree(b, b.process.run(c));
 }
 
 // Returns the size of the files of `tree` in KiB, and their number.
@@ -202,22 +213,28 @@ Status copy(const std::string& from, const std::string& to) {
   return Ok{};
 }
 
-std::string pretty_name(const std::string& tree) {
-  const std::string text = Files(tree).read("/usr/lib/os-release").value_or("");
-  const size_t at = text.find("PRETTY_NAME=\"");
-  return at == std::string::npos ? "" : text.substr(at + 13, text.find('"', at + 13) - at - 13);
+// The program is where the release has it; older ones have it in another package than later ones.
+Status copy_loader(const Build& b) {
+  const std::string path = "/usr/lib/systemd/boot/efi/systemd-bootx64.efi";
+  const Release* release = find_release(b.recipe.suite);
+  if (!Files(b.tree()).exists(path))
+    return fail(Code::not_found, fmt::format("the image has no boot loader {}{}", path,
+                                             release ? ", which " + release->codename +
+                                                           " has in the package " + release->loader_package
+                                                     : ""));
+  return copy(b.tree() + path, b.stage + "/BOOTX64.EFI");
 }
 
 // Makes everything except the file system: kernel, boot loader, initrd, and the tree of the RAM system.
 Status collect_files(const Build& b, ImageManifest& m) {
   TRY(m.kernel, kernel_release(b.tree()));
-  m.os = pretty_name(b.tree());
+  m.os = os_release(Files(b.tree())).pretty_name;
   m.trial = Files(b.tree()).exists(kTrialGenerator);
   TRY_(copy(b.tree() + "/boot/vmlinuz-" + m.kernel, b.stage + "/vmlinuz"));
-  TRY_(copy(b.tree() + "/usr/lib/systemd/boot/efi/systemd-bootx64.efi", b.stage + "/BOOTX64.EFI"));
+  TRY_(copy_loader(b));
   TRY_(add_file(m, b.stage, "kernel", "vmlinuz"));
   TRY_(add_file(m, b.stage, "bootloader", "BOOTX64.EFI"));
-  if (b.request.variant != "cloud") {
+  if (needs_initrd(b.tree(), m.kernel)) {
     TRY_(make_boot_initrd(b.tree(), m.kernel, b.stage + "/initrd"));
     TRY_(add_file(m, b.stage, "initrd", "initrd"));
   }
@@ -442,8 +459,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
     if (why.empty()) return present;
   }
   report(b, why, 0);
-  TRY(b.sources, find_sources(b.recipe, process));
-  if (!b.recipe.firmware.empty()) b.sources = with_component(b.sources, "non-free-firmware");
+  TRY(b.sources, find_sources(b.recipe, Files(request.host_root), process));
   for (const auto& name : Files("/").list(b.folder))
     if (name.starts_with(".build-")) remove_tree(b, b.folder + "/" + name);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());

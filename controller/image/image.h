@@ -1,5 +1,5 @@
-// Builds node images: recipe -> Debian tree (mmdebstrap) -> ext4 file system -> frame manifest, and the tree
-// of the RAM system with the same kernel and modules.
+// Builds node images: recipe -> tree of its distribution (mmdebstrap) -> ext4 file system -> frame manifest,
+// and the tree of the RAM system with the same kernel and modules.
 //
 // Layout: <state>/images/<name>/<digest hex>/{manifest.json, frames.zst, vmlinuz, [initrd], BOOTX64.EFI,
 // build.json, ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the
@@ -35,6 +35,7 @@ struct ImageRequest {
   std::vector<ImageLayer> layers = {};             // playbooks with other steps, one layer each, lowest first
   std::string agent = {};                          // muster-agent, which carries out the steps of layers
   std::string state_dir = "/var/lib/muster";
+  std::string host_root = "/";    // of the machine that builds: its release and keys; another one in tests
   std::string shared_cache = {};  // folder (shared_cache.h); empty: none
   bool rebuild = false;           // even if nothing changed (new package versions)
   int level = 9;                  // zstd

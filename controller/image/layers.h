@@ -1,4 +1,4 @@
-// Layers of an image: trees stacked with overlayfs. The lowest is the recipe's Debian; each further one has
+// Layers of an image: trees stacked with overlayfs. The lowest is the recipe's own; each further one has
 // the changes made by one playbook's image-phase steps, carried out by the agent in a chroot.
 //
 // Layout: <folder>/.layers/<key>/{tree, log}; the key is a digest of the layer and of all layers below it, so

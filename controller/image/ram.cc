@@ -181,8 +181,11 @@ class Collector {
     const std::string suffix = packed_as(dep);
     const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix),
                             tree.read(folder + "/modules.softdep").value_or(""), alias);
-    const Names paths = index.closure(choose(index));
+    const Names names = choose(index), paths = index.closure(names);
+    const auto builtin = builtin_modules(tree.read(folder + "/modules.builtin").value_or(""));
     RamContents out;
+    for (const auto& name : names)
+      if (!index.has(name) && builtin.count(module_name(name)) == 0) out.absent.push_back(name);
     for (const auto& path : paths) {
       const std::string to = out_ + folder + "/" + path;
       TRY_(suffix.empty() ? copy_into(tree_ + folder + "/" + path, to)
@@ -330,7 +333,15 @@ std::string to_text(const RamContents& contents) {
     out += fmt::format("; left out as too large: {}", fmt::join(firmware.too_large, ", "));
   if (!firmware.lacking.empty())
     out += fmt::format("; this image has no firmware for {}", fmt::join(firmware.lacking, ", "));
+  if (!contents.absent.empty())
+    out += fmt::format("; this kernel has no {}", fmt::join(contents.absent, ", "));
   return out;
+}
+
+bool needs_initrd(const std::string& tree, const std::string& release) {
+  const auto builtin =
+      builtin_modules(Files(tree).read("/usr/lib/modules/" + release + "/modules.builtin").value_or(""));
+  return builtin.count("ext4") == 0 || builtin.count("nvme") == 0;
 }
 
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out) {

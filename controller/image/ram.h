@@ -42,18 +42,21 @@ Result<RamInfo> build_ram_system(const RamRequest& request);
 // Returns what was last packed into that folder, from its record; the files are not read. not_found, corrupt.
 Result<RamInfo> packed_ram_system(const std::string& image_folder);
 
-// Returns the release of the kernel in `tree`, the unpacked Debian system of an image that is being built.
+// Returns the release of the kernel in `tree`, the unpacked system of an image that is being built.
 Result<std::string> kernel_release(const std::string& tree);
 struct RamContents {
   size_t modules = 0;
-  uint64_t module_bytes = 0;  // unpacked
+  std::vector<std::string> absent = {};  // named here, and neither a module nor built in
+  uint64_t module_bytes = 0;             // unpacked
   FirmwareTaken firmware = {};
 };
 // Returns "342 kernel modules (65 MiB), 77 firmware files (40 of at most 64 MiB)", and what is missing.
 std::string to_text(const RamContents& contents);
 Result<RamContents> collect_ram_tree(const std::string& tree, const std::string& release,
                                      const std::string& out);
-// Makes the initrd of the installed system, for kernels that have NVMe or ext4 as modules.
+// True if the kernel has the NVMe driver or ext4 as a module: without an initrd it would not find its root.
+bool needs_initrd(const std::string& tree, const std::string& release);
+// Makes the initrd of the installed system.
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
 // Returns /init of that initrd, a shell script.
 std::string boot_init();

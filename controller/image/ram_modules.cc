@@ -14,6 +14,14 @@ std::string module_name(const std::string& path) {
   return name;
 }
 
+std::set<std::string> builtin_modules(const std::string& modules_builtin) {
+  std::set<std::string> out;
+  for (const std::string& line : split_lines(modules_builtin)) out.insert(module_name(line));
+  return out;
+}
+
+bool ModuleIndex::has(const std::string& name) const { return path_of_.count(module_name(name)) != 0; }
+
 ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep,
                          const std::string& modules_alias) {
   for (const std::string& line : split_lines(modules_dep)) {

@@ -1,5 +1,5 @@
-// Kernel modules by name, with their dependencies. No I/O: works on the texts of modules.dep, modules.softdep
-// and modules.alias.
+// Kernel modules by name, with their dependencies. No I/O: works on the texts of modules.dep,
+// modules.softdep, modules.alias and modules.builtin.
 //
 // A soft dependency is one that a module names but does not link to: r8169 does not probe cards without
 // realtek, which modules.dep does not list.
@@ -19,6 +19,7 @@ class ModuleIndex {
   // Returns paths relative to /lib/modules/<release>, each once, preceded by their hard and soft
   // dependencies. Unknown names (built into the kernel, or absent from it) are left out.
   std::vector<std::string> closure(const std::vector<std::string>& names) const;
+  bool has(const std::string& name) const;
   // Returns the names of the modules whose path begins with `folder`, in order of path.
   std::vector<std::string> below(const std::string& folder) const;
   std::string dep_lines(const std::vector<std::string>& paths) const;
@@ -39,6 +40,8 @@ class ModuleIndex {
 
 // "kernel/drivers/nvme/host/nvme-core.ko" -> "nvme_core"
 std::string module_name(const std::string& path);
+// The names of the modules that a kernel has built in, from modules.builtin.
+std::set<std::string> builtin_modules(const std::string& modules_builtin);
 // Returns the lines of modules.alias that refer to one of `paths`.
 std::string alias_lines(const std::string& modules_alias, const std::vector<std::string>& paths);
 

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <set>
-#include <sstream>
 
 #include "base/json_dump.h"
+#include "base/release_sources.h"
 #include "base/split.h"
 #include "controller/image/customize.h"
 #include "controller/spec/schema.h"
@@ -21,7 +20,14 @@ constexpr const char* kSchema = R"({
   "additionalProperties": false,
   "properties": {
     "from": {},
+    "distribution": {"$ref": "#/$defs/text"},
     "suite": {"$ref": "#/$defs/text"},
+    "components": {
+      "type": "array",
+      "minItems": 1,
+      "uniqueItems": true,
+      "items": {"type": "string", "pattern": "^[a-z][a-z0-9-]*$", "x-form": "the name of a component"}
+    },
     "mirror": {"$ref": "#/$defs/text"},
     "security_mirror": {"$ref": "#/$defs/text"},
     "updates": {"type": "string", "enum": ["true", "false"]},
@@ -84,9 +90,46 @@ RecipeFile read_file(const YamlNode& node, const std::string& at, Errors& errors
   return f;
 }
 
-// True if the suite has the pockets `updates` and `security`; the development distribution has neither.
-bool has_pockets(const std::string& suite) {
-  return suite != "sid" && suite != "unstable" && suite != "experimental";
+const Distribution& distribution_of(const ImageRecipe& recipe) {
+  const Distribution* known = find_distribution(recipe.distribution);
+  return known ? *known : default_distribution();
+}
+
+std::string known_distributions() {
+  std::string out;
+  for (const Distribution& one : distributions()) out += (out.empty() ? "" : ", ") + one.id;
+  return out;
+}
+
+void read_distribution(const YamlNode& root, const ImageRecipe* base, ImageRecipe& out, Errors& errors) {
+  if (const YamlNode* at = root.find("distribution")) {
+    out.distribution = at->text;
+    if (!find_distribution(out.distribution))
+      add_problem(errors, *at, "distribution",
+                  fmt::format("unknown distribution '{}'; known: {}", at->text, known_distributions()));
+    else if (base && base->distribution != out.distribution)
+      add_problem(errors, *at, "distribution", "the recipe that `from` names is of " + base->distribution);
+  }
+  const YamlNode* suite = root.find("suite");
+  if (suite)
+    out.suite = suite->text;
+  else if (!base)
+    add_problem(errors, root, "", "missing key 'suite'");
+  const Release* release = find_release(out.suite);
+  if (release && find_distribution(out.distribution) && release->distribution != out.distribution)
+    add_problem(errors, suite ? *suite : root, "suite",
+                fmt::format("{} is a release of {}, and this recipe is of {}: give `distribution: {}`",
+                            out.suite, release->distribution, out.distribution, release->distribution));
+}
+
+void read_components(const YamlNode& root, ImageRecipe& out, Errors& errors) {
+  const YamlNode* list = root.find("components");
+  if (!list) return;
+  out.components = texts_of(*list);
+  const std::string& first = distribution_of(out).components.front();
+  if (!out.components.empty() && out.components.front() != first)
+    add_problem(errors, *list, "components",
+                fmt::format("must begin with {}, which every mirror has", first));
 }
 
 // Security updates must not be left out by accident: their location is derived from the mirror or given.
@@ -98,6 +141,11 @@ void read_mirror(const YamlNode& root, ImageRecipe& out, Errors& errors) {
       add_problem(errors, *at, key, "allowed only together with `mirror`");
   if (root.find("updates")) out.updates = yaml_text(&root, "updates") != "false";
   if (out.mirror.empty()) return;
+  const Distribution& distribution = distribution_of(out);
+  if (const Distribution* other = mirror ? mirror_of_another(distribution, out.mirror) : nullptr)
+    add_problem(errors, *mirror, "mirror",
+                fmt::format("{} is a mirror of {}, and this recipe is of {}", out.mirror, other->title,
+                            distribution.title));
   if (const YamlNode* security = root.find("security_mirror")) {
     out.security_mirror = without_slash(security->text);
     if (out.security_mirror.empty())
@@ -105,7 +153,8 @@ void read_mirror(const YamlNode& root, ImageRecipe& out, Errors& errors) {
     return;
   }
   if (!mirror) return;  // the mirror and pockets of the base recipe apply
-  out.security_mirror = has_pockets(out.suite) ? security_beside(out.mirror) : kNoMirror;
+  out.security_mirror =
+      has_pockets(distribution, out.suite) ? security_of(distribution, out.mirror) : kNoMirror;
   if (out.security_mirror.empty())
     add_problem(errors, *mirror, "mirror",
                 fmt::format("the mirror for security updates of {0} cannot be derived from {1}: give "
@@ -113,22 +162,19 @@ void read_mirror(const YamlNode& root, ImageRecipe& out, Errors& errors) {
                             out.suite, out.mirror));
 }
 
-// The component non-free-firmware exists from Debian 12 on.
+// Where firmware has a component, only later releases have it.
 void check_firmware(const YamlNode& root, const ImageRecipe& recipe, Errors& errors) {
+  const std::string& component = distribution_of(recipe).firmware_component;
+  const Release* release = find_release(recipe.suite);
+  if (recipe.firmware.empty() || component.empty() || !release || release->firmware_component) return;
   const YamlNode* list = root.find("firmware");
-  if (recipe.firmware.empty()) return;
-  for (const char* old : {"buster", "bullseye", "oldoldstable"})
-    if (recipe.suite == old)
-      add_problem(errors, list ? *list : root, "firmware",
-                  recipe.suite + " has no component non-free-firmware");
+  add_problem(errors, list ? *list : root, "firmware", recipe.suite + " has no component " + component);
 }
 
 ImageRecipe read_recipe(const YamlNode& root, const ImageRecipe* base, Errors& errors) {
   ImageRecipe out = base ? *base : ImageRecipe{};
-  if (root.find("suite"))
-    out.suite = yaml_text(&root, "suite");
-  else if (!base)
-    add_problem(errors, root, "", "missing key 'suite'");
+  read_distribution(root, base, out, errors);
+  read_components(root, out, errors);
   read_mirror(root, out, errors);
   if (const YamlNode* kernel = root.find("kernel"))
     for (const YamlEntry& entry : kernel->entries) out.kernel[entry.key] = entry.value.text;
@@ -198,6 +244,24 @@ Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& sou
   return recipe;
 }
 
+std::vector<KnownRecipe> known_recipes(const std::string& folder) {
+  constexpr std::string_view kSuffix = ".yaml";
+  std::vector<KnownRecipe> out;
+  for (const auto& file : Files("/").list(folder)) {
+    if (!file.ends_with(kSuffix)) continue;
+    KnownRecipe one{file.substr(0, file.size() - kSuffix.size())};
+    if (const auto recipe = load_recipe(folder, one.name); recipe.ok()) {
+      one.distribution = recipe->distribution;
+      one.suite = recipe->suite;
+      one.mirror = !recipe->mirror.empty();
+    } else {
+      one.error = recipe.error().message;
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 std::string canonical(const ImageRecipe& recipe) {
   Json files = Json::array();
   for (const auto& f : recipe.files)
@@ -216,72 +280,10 @@ std::string canonical(const ImageRecipe& recipe) {
   if (!recipe.mirror.empty())
     j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
   if (!recipe.firmware.empty()) j["firmware"] = recipe.firmware;
+  if (recipe.distribution != default_distribution().id) j["distribution"] = recipe.distribution;
+  if (!recipe.components.empty() && recipe.components != distribution_of(recipe).components)
+    j["components"] = recipe.components;
   return dump_json(j);
-}
-
-std::string with_component(const std::string& sources, const std::string& component) {
-  std::string out;
-  for (const std::string& line : split_lines(sources)) {
-    bool known = false;
-    for (const std::string& word : split_words(line)) known = known || word == component;
-    out += line + (known ? "\n" : " " + component + "\n");
-  }
-  return out;
-}
-
-std::vector<AptSource> parse_index_targets(const std::string& text) {
-  std::vector<AptSource> out;
-  for (const std::string& line : split_lines(text)) {
-    std::vector<std::string> fields;
-    std::istringstream split(line);
-    for (std::string field; std::getline(split, field, '|');) fields.push_back(field);
-    if (fields.size() < 3) continue;
-    AptSource s{without_slash(fields[0]), fields[1], fields[2]};
-    // apt prints the placeholder unchanged if the repository has no key.
-    if (fields.size() > 3 && !fields[3].starts_with("$(")) s.signed_by = fields[3];
-    out.push_back(std::move(s));
-  }
-  return out;
-}
-
-void use_mirror(ImageRecipe& recipe, const AptMirror& declared) {
-  if (!declared.declared()) return;
-  recipe.mirror = declared.mirror;
-  recipe.security_mirror = has_pockets(recipe.suite) ? declared.security : kNoMirror;
-  recipe.updates = declared.updates;
-}
-
-std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring) {
-  const std::string deb = keyring.empty() ? "deb " : "deb [signed-by=" + keyring + "] ";
-  std::string out = fmt::format("{}{} {} main\n", deb, recipe.mirror, recipe.suite);
-  if (recipe.updates && has_pockets(recipe.suite))
-    out += fmt::format("{}{} {}-updates main\n", deb, recipe.mirror, recipe.suite);
-  if (recipe.security_mirror != kNoMirror)
-    out += fmt::format("{}{} {}-security main\n", deb, recipe.security_mirror, recipe.suite);
-  return out;
-}
-
-Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite,
-                                const std::string& suite, const std::string& keyring) {
-  // (suffix, uri) -> components, so that the text does not depend on apt's order.
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> found;
-  for (const auto& s : host) {
-    if (!s.suite.starts_with(host_suite)) continue;
-    const std::string suffix = s.suite.substr(host_suite.size());
-    if (suffix.empty() || suffix == "-updates" || suffix == "-security")
-      found[{suffix, s.uri}].insert(s.component);
-  }
-  if (found.empty() || !found.begin()->first.first.empty())
-    return fail(Code::not_found, "the host's apt sources contain no repository for Debian " + host_suite +
-                                     ": set `mirror` in the recipe");
-  std::string out;
-  for (const auto& [key, components] : found) {
-    out += fmt::format("deb {}{} {}{}", keyring.empty() ? "" : "[signed-by=" + keyring + "] ", key.second,
-                       suite, key.first);
-    for (const auto& c : components) out += " " + c;
-    out += "\n";
-  }
-  return out;
 }
 
 }  // namespace muster

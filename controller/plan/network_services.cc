@@ -33,6 +33,7 @@ Json port_settings(const Network& network) {
 Json network_of(const Spec& spec, const NodeSpec& node) {
   const Network& n = spec.network;
   const bool ours = !node.adopt.declared();  // muster does not manage an adopted host's network
+  const AptMirror apt = n.apt_of(spec.distribution_of(node));
   return {{"provisioning", n.provisioning.cidr},
           {"bmc", n.bmc.cidr},
           {"storage", n.storage.cidr},
@@ -43,9 +44,9 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
           {"has_ntp", !n.ntp.empty()},
           {"proxy", n.proxy},
           {"no_proxy", n.proxy.empty() ? "" : without_proxy(spec)},
-          {"apt_mirror", ours ? n.apt.mirror : ""},
-          {"apt_security", ours ? n.apt.security : ""},
-          {"apt_updates", n.apt.updates},
+          {"apt_mirror", ours ? apt.mirror : ""},
+          {"apt_security", ours ? apt.security : ""},
+          {"apt_updates", apt.updates},
           {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
           {"port_settings", ours ? port_settings(n) : Json()},
           {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};

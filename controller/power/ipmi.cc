@@ -246,14 +246,15 @@ std::unique_ptr<Power> make_ipmi(PowerTarget target, Waiter waiter, std::shared_
 }
 
 PowerDriver ipmi_driver() {
-  return {"ipmi",
-          "Controls power and sets a one-time network boot through a BMC with IPMI 2.0 (RMCP+), using "
-          "Debian's ipmitool. Needs `address` and `secret` (user:password); the GUID is pinned on first use.",
-          [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
-            if (target.address.empty()) return fail(Code::invalid, "ipmi: `address` is missing");
-            Waiter waiter = waiter_of(target);
-            return make_ipmi(std::move(target), std::move(waiter), make_process());
-          }};
+  return {
+      "ipmi",
+      "Controls power and sets a one-time network boot through a BMC with IPMI 2.0 (RMCP+), using "
+      "the program ipmitool. Needs `address` and `secret` (user:password); the GUID is pinned on first use.",
+      [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
+        if (target.address.empty()) return fail(Code::invalid, "ipmi: `address` is missing");
+        Waiter waiter = waiter_of(target);
+        return make_ipmi(std::move(target), std::move(waiter), make_process());
+      }};
 }
 
 }  // namespace muster

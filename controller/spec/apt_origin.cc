@@ -14,16 +14,8 @@ size_t behind_scheme(const std::string& url) {
 
 }  // namespace
 
-std::string without_slash(std::string url) {
-  while (!url.empty() && url.back() == '/') url.pop_back();
-  return url;
-}
-
-std::string security_beside(const std::string& mirror) {
-  const std::string usual = "/debian";
-  const bool fits =
-      mirror.size() > usual.size() && mirror.compare(mirror.size() - usual.size(), usual.size(), usual) == 0;
-  return fits ? mirror + "-security" : "";
+std::string apt_path(const Distribution& distribution) {
+  return distribution.id == default_distribution().id ? "network.apt" : "network.apt." + distribution.id;
 }
 
 std::string url_host(std::string url) {

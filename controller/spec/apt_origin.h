@@ -1,23 +1,15 @@
-// The origin of Debian packages, as declared in a spec (network.apt) or an image's recipe. Pure functions.
+// Package mirrors and proxies as declared in a spec: where, and by which URLs. Pure functions.
 #pragma once
 
 #include <string>
 
+#include "base/distribution.h"
+
 namespace muster {
 
-struct AptMirror {
-  std::string mirror;    // "http://mirror.example/debian", without a slash at the end; empty: not declared
-  std::string security;  // URL of the release's -security pocket; kNoMirror: there is none
-  bool updates = true;   // the mirror has SUITE-updates
-  bool declared() const { return !mirror.empty(); }
-};
-
-inline constexpr const char* kNoMirror = "none";
-
-std::string without_slash(std::string url);  // removes slashes at the end
-// Returns "http://m/debian-security" for "http://m/debian": full Debian mirrors have both next to each other.
-// Empty for a URL that does not end in /debian, since the location is then unknown.
-std::string security_beside(const std::string& mirror);
+// The section of a spec that declares a distribution's mirror: "network.apt", and for others than the default
+// "network.apt.ID".
+std::string apt_path(const Distribution& distribution);
 // Returns the host of "http://HOST[:PORT]/PATH" (or https). Empty for anything else, including a URL with a
 // user and password, spaces, a query, or a path that leaves the mirror.
 std::string mirror_host(const std::string& url);

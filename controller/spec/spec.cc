@@ -38,6 +38,26 @@ bool Spec::plays(const NodeSpec& node, const std::string& playbook) const {
          std::find(found->second.begin(), found->second.end(), playbook) != found->second.end();
 }
 
+AptMirror Network::apt_of(const std::string& distribution) const {
+  const auto declared = apt.find(distribution);
+  return declared == apt.end() ? AptMirror() : declared->second;
+}
+
+std::string Spec::distribution_of(const NodeSpec& node) const {
+  const auto image = images.find(node.image);
+  return image == images.end() || image->second.distribution.empty() ? default_distribution().id
+                                                                     : image->second.distribution;
+}
+
+void use_recipes(Spec& spec, const std::vector<KnownRecipe>& recipes) {
+  for (auto& [name, image] : spec.images)
+    for (const KnownRecipe& recipe : recipes)
+      if (recipe.name == image.recipe && recipe.error.empty()) {
+        image.distribution = recipe.distribution;
+        image.suite = recipe.suite;
+      }
+}
+
 const NodeSpec* Spec::leader_of(const std::string& playbook) const {
   if (playbook == "accounting")
     if (const NodeSpec* slurm = leader_of("scheduler")) return slurm;

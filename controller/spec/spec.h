@@ -13,11 +13,11 @@
 
 #include "base/json.h"
 #include "base/names.h"
+#include "base/release_sources.h"
 #include "base/record.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/power/describe/driver_description.h"
-#include "controller/spec/apt_origin.h"
 #include "controller/spec/notify_spec.h"
 
 namespace muster {
@@ -68,14 +68,16 @@ struct Network {
   std::string controller;        // controller's address; default: the first one of the provisioning network
   std::string gateway;           // may be empty
   // None of these is ever copied from the controller host; undeclared ones are empty.
-  std::vector<std::string> dns;       // name servers, numeric, in the order they are queried
-  std::vector<std::string> search;    // domains
-  std::vector<std::string> ntp;       // time servers: addresses or names
-  std::string proxy;                  // "http://proxy.example:3128"
-  std::vector<std::string> no_proxy;  // not proxied, like the cluster: names, domains, addresses, networks
-  AptMirror apt;                      // of images and nodes
-  std::string storage_port;           // of every node; empty: each node finds it itself
+  std::vector<std::string> dns;          // name servers, numeric, in the order they are queried
+  std::vector<std::string> search;       // domains
+  std::vector<std::string> ntp;          // time servers: addresses or names
+  std::string proxy;                     // "http://proxy.example:3128"
+  std::vector<std::string> no_proxy;     // not proxied, like the cluster: names, domains, addresses, networks
+  std::map<std::string, AptMirror> apt;  // of images and nodes, by Distribution::id
+  std::string storage_port;              // of every node; empty: each node finds it itself
   Rails rails;
+  // Not declared() if there is none for the distribution.
+  AptMirror apt_of(const std::string& distribution) const;
 };
 struct UserSpec {
   std::string name;
@@ -83,10 +85,18 @@ struct UserSpec {
   bool sudo = false;
   int64_t uid = 0;
 };
+// What a spec depends on of an image recipe of the controller (controller/image/recipe.h).
+struct KnownRecipe {
+  std::string name;
+  std::string distribution = default_distribution().id;
+  std::string suite = {};
+  bool mirror = false;     // it names one
+  std::string error = {};  // why it cannot be read; then only its name is known
+};
 struct ImageSpec {
   std::string name, recipe, kernel = "full";
   std::vector<std::string> bake;
-  std::string distribution, suite;  // of the recipe: "ubuntu", "noble"; empty: not known
+  std::string distribution = {}, suite = {};  // of the recipe: Distribution::id; empty: not known
 };
 
 // Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. A
@@ -276,10 +286,14 @@ struct Spec {
 
   const NodeSpec* node(const std::string& name) const;
   bool plays(const NodeSpec& node, const std::string& playbook) const;
+  // Distribution::id of the node's image; the default where it has none.
+  std::string distribution_of(const NodeSpec& node) const;
   // The first node by name of the role that is declared to lead the playbook, else of those that have it;
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;
 };
+// Fills in what the images have of their recipes; images of other recipes stay as they are.
+void use_recipes(Spec& spec, const std::vector<KnownRecipe>& recipes);
 // The value of a variable for this node: the node's own, else the cluster's. `node` null: the cluster's.
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise = "");

@@ -194,7 +194,7 @@ GpuDirect gpu_direct(const Files& files, const std::string& help) {
   if (out.gpus.empty())
     out.problem = "there is no GPU with NVIDIA's driver";
   else if (help.find("--use_cuda") == std::string::npos)
-    out.problem = "perftest is built without CUDA, like Debian's package: it has no option `--use_cuda`";
+    out.problem = "perftest is built without CUDA, like most packages of it: it has no option `--use_cuda`";
   else if (!peermem && !out.dma_buf)
     out.problem = "nvidia_peermem is not loaded, and the driver or perftest does not support dma-buf";
   return out;

@@ -72,8 +72,8 @@ std::string problem_of(const Perftest& found, const std::string& said) {
            "not start: " +
            std::string(last_bytes(said, 300));
   return fmt::format(
-      "this host has no {}, which perftest loads: install libibverbs with its providers (Debian, Ubuntu: "
-      "ibverbs-providers; EL: libibverbs), or perftest",
+      "this host has no {}, which perftest loads: install libibverbs with its providers (with apt: "
+      "ibverbs-providers, with dnf: libibverbs), or perftest",
       library);
 }
 

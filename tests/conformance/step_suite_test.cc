@@ -203,7 +203,7 @@ Samples samples_of_configuration() {
           return Json{{"argv", {"touch", "/var/done"}}, {"creates", "/var/done"}};
         }}},
       {"apt_mirror",
-       {[](FakeMachine& m) { m.put("/etc/os-release", "VERSION_CODENAME=trixie\n"); },
+       {[](FakeMachine& m) { m.put("/etc/os-release", "ID=debian\nVERSION_CODENAME=trixie\n"); },
         [](FakeMachine&) {
           return Json{{"mirror", "http://m.example/debian"},
                       {"security_mirror", "http://m.example/debian-security"}};

@@ -45,7 +45,7 @@ constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
 // Debian 13 as its installer leaves it: the same key under two names, of which the sources say the newer one.
 constexpr const char* kRings = "/usr/share/keyrings/debian-archive-keyring";
 void make_trixie(Host& host, const std::string& other_key = "the archive's key") {
-  host.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  host.machine.put("/etc/os-release", "ID=debian\nVERSION_CODENAME=trixie\n");
   host.machine.put(std::string(kRings) + ".gpg", "the archive's key");
   host.machine.put(std::string(kRings) + ".pgp", other_key);
   host.machine.put("/etc/apt/sources.list.d/debian.sources",

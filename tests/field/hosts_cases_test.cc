@@ -296,6 +296,7 @@ struct Grub {
   std::string forced;  // what a script of /etc/grub.d adds behind everything
 
   Grub() {
+    host.put("/usr/sbin/update-grub", "");
     host.put("/etc/default/grub", field_input("grub-default-wins", "grub"));
     host.programs["update-grub"] = [this](const Command&) -> Result<Output> {
       const std::string script =

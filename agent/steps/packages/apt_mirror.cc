@@ -1,21 +1,19 @@
-// apt_mirror: sets the mirror for the distribution's own packages. muster owns /etc/apt/sources.list
-// completely; sources of other packages (sources.list.d) are not changed.
+// apt_mirror: sets the mirror for the distribution's own packages. muster owns the file in which the release
+// has them completely; sources of other packages are not changed.
 //
 // As in apt_repository, the new file is put in place only after apt has fetched and verified its lists.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/packages/apt_sources.h"
+#include "base/release_sources.h"
+#include "sys/os_release.h"
 
 namespace muster::steps {
 namespace {
-
-constexpr const char* kSources = "/etc/apt/sources.list";
-constexpr const char* kKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 struct WantedAptMirror {
   std::string mirror, security_mirror;
@@ -33,65 +31,80 @@ Status check_url(const std::string& url, const char* key) {
 
 Status complete_apt_mirror(const StepContext&, WantedAptMirror& want) {
   TRY_(check_url(want.mirror, "mirror"));
-  return want.security_mirror == "none" ? Status(Ok{}) : check_url(want.security_mirror, "security_mirror");
+  return want.security_mirror == kNoMirror ? Status(Ok{})
+                                           : check_url(want.security_mirror, "security_mirror");
 }
 
-// Returns main and the other components in the existing file, such as the one for firmware.
-std::string components(const Files& files) {
-  std::vector<std::string> out = {"main"};
-  std::istringstream lines(files.read(kSources).value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("deb ")) continue;
-    if (const auto close = line.find(']'); close != std::string::npos) line = "deb " + line.substr(close + 1);
-    std::istringstream words(line);
-    std::string word;
-    for (int i = 0; i < 3; ++i) words >> word;  // deb URI SUITE
-    while (words >> word)
-      if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
-  }
-  return join(out, " ");
+// The system that runs here. invalid: none whose package sources are known.
+Result<const Release*> own_release(const Files& files) {
+  const OsRelease system = os_release(files);
+  if (const Release* known = find_release(system)) return known;
+  return fail(Code::invalid,
+              fmt::format("apt_mirror: the package sources of {} ({} {}) are not known, only those "
+                          "of {}",
+                          system.pretty_name.empty() ? "this system" : system.pretty_name, system.id,
+                          system.codename, supported_releases()));
+}
+
+// Returns what is on every mirror, and the other components that the system has now, such as the one for
+// firmware.
+std::vector<std::string> components(const Files& files, const Release& release,
+                                    const Distribution& distribution) {
+  std::vector<std::string> found = components_in(files, release.sources_file);
+  if (release.sources_file != kSourcesList)
+    for (auto& component : components_in(files, kSourcesList, release.codename))
+      found.push_back(std::move(component));
+  std::vector<std::string> out = {distribution.components.front()};
+  for (const auto& component : found.empty() ? distribution.components : found)
+    if (std::find(out.begin(), out.end(), component) == out.end()) out.push_back(component);
+  return out;
 }
 
 // Returns the path of the archive's key, as the host's other sources for these mirrors name it; "" if there
 // is no key.
-Result<std::string> keyring(const Files& files, const WantedAptMirror& want, const std::string& suite) {
-  if (!files.exists(kKeyring)) return std::string();
+Result<std::string> keyring(const Files& files, const AptMirror& mirror, const Release& release) {
+  const std::string& own = find_distribution(release.distribution)->keyring;
+  if (!files.exists(own)) return std::string();
+  const std::string& suite = release.codename;
   TRY(const std::string key,
-      common_key(files, {want.mirror}, {suite, suite + "-updates"}, kKeyring, kSources));
-  if (want.security_mirror == "none") return key;
-  return common_key(files, {want.security_mirror}, {suite + "-security"}, key, kSources);
+      common_key(files, {mirror.mirror}, {suite, suite + "-updates"}, own, release.sources_file));
+  if (mirror.security == kNoMirror) return key;
+  return common_key(files, {mirror.security}, {suite + "-security"}, key, release.sources_file);
 }
 
 // Returns the wanted file. It is identical to the one in an image built from this mirror, so that nodes with
 // that image download nothing.
 Result<OwnFile> sources_file(const Files& files, const WantedAptMirror& want) {
-  const std::string suite = release_codename(files);
-  if (suite.empty()) return fail(Code::not_found, "/etc/os-release has no VERSION_CODENAME");
-  TRY(const std::string key, keyring(files, want, suite));
-  const std::string deb = key.empty() ? "deb " : fmt::format("deb [signed-by={}] ", key),
-                    parts = components(files);
-  OwnFile out{kSources, fmt::format("{}{} {} {}\n", deb, want.mirror, suite, parts), 0644};
-  if (want.updates) out.text += fmt::format("{}{} {}-updates {}\n", deb, want.mirror, suite, parts);
-  if (want.security_mirror != "none")
-    out.text += fmt::format("{}{} {}-security {}\n", deb, want.security_mirror, suite, parts);
-  return out;
+  TRY(const Release* release, own_release(files));
+  const Distribution& distribution = *find_distribution(release->distribution);
+  const AptMirror mirror{want.mirror, want.security_mirror, want.updates};
+  TRY(const std::string key, keyring(files, mirror, *release));
+  const auto pockets = pockets_of(mirror, release->codename, components(files, *release, distribution));
+  return OwnFile{release->sources_file, sources_text(release->sources_file, pockets, key), 0644};
+}
+
+// True if sources.list names the release, too, although another file does.
+bool is_listed_twice(const Files& files, const OwnFile& own) {
+  return own.path != kSourcesList && !components_in(files, kSourcesList, os_release(files).codename).empty();
 }
 
 Result<CheckResult> check_apt_mirror(StepContext& context, const WantedAptMirror& want) {
   TRY(const OwnFile file, sources_file(context.files, want));
   Diff diff;
   add_difference(context.files, file, diff);
+  if (is_listed_twice(context.files, file)) diff.add(std::string(kSourcesList) + " names this release, too");
   return diff.result();
 }
 
 Status apply_apt_mirror(StepContext& context, const WantedAptMirror& want) {
   TRY(const OwnFile file, sources_file(context.files, want));
-  const std::string candidate = "/var/lib/muster/apt/sources.list";
+  const std::string candidate = "/var/lib/muster/apt" + file.path.substr(file.path.rfind('/'));
   TRY_(context.files.write(candidate, file.text));
-  const Status tried = try_sources(context, candidate, kSources);
+  const Status tried = try_sources(context, candidate, file.path);
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package mirror");
-  return put(context.files, file);
+  TRY_(put(context.files, file));
+  return is_listed_twice(context.files, file) ? context.files.write(kSourcesList, "") : Status(Ok{});
 }
 
 }  // namespace
@@ -100,8 +113,9 @@ StepModule apt_mirror_module() {
   return step_module<WantedAptMirror>({
       .name = "apt_mirror",
       .help =
-          "Sets the mirror for the system's own packages in /etc/apt/sources.list: the release, its updates "
-          "and its security suite. The file is written only after apt has fetched and verified the lists.",
+          "Sets the mirror for the system's own packages, in the file where the release has its sources: the "
+          "release, its updates and its security suite. The file is written only after apt has fetched and "
+          "verified the lists.",
       .check = check_apt_mirror,
       .apply = apply_apt_mirror,
       .complete = complete_apt_mirror,

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include "base/lower.h"
 #include "base/split.h"
+#include "sys/os_release.h"
 
 namespace muster::steps {
 namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kList = "/etc/apt/sources.list";
 constexpr const char* kParts = "/etc/apt/sources.list.d/";
 constexpr const char* kTrial = "/var/lib/muster/apt/parts/";
 
@@ -90,7 +89,7 @@ void read_stanzas(const std::string& file, const std::string& text, std::vector<
 // In the order in which apt reads them.
 std::vector<Source> sources_of(const Files& files) {
   std::vector<Source> out;
-  read_lines(kList, files.read(kList).value_or(""), out);
+  read_lines(kSourcesList, files.read(kSourcesList).value_or(""), out);
   std::vector<std::string> names = files.list(kParts);
   std::sort(names.begin(), names.end());
   for (const auto& name : names) {
@@ -103,11 +102,21 @@ std::vector<Source> sources_of(const Files& files) {
 
 bool is_ours(const std::string& file) { return file.starts_with(std::string(kParts) + "muster-"); }
 
+// A release's own file in sources.list.d comes in place of the lines in sources.list.
+bool replaces_list(const std::string& file) { return file != kSourcesList && !is_ours(file); }
+
 // apt distinguishes repositories by host and path; `http` and `https` count as the same.
 std::string place_of(std::string uri) {
   if (const auto scheme = uri.find("://"); scheme != std::string::npos) uri = uri.substr(scheme + 3);
   while (!uri.empty() && uri.back() == '/') uri.pop_back();
   return uri;
+}
+
+// True for "trixie" and "trixie-updates"; for every source if no release is given.
+bool is_of_release(const Source& source, const std::string& codename) {
+  return std::any_of(source.suites.begin(), source.suites.end(), [&](const std::string& suite) {
+    return codename.empty() || suite == codename || suite.starts_with(codename + "-");
+  });
 }
 
 bool shares(const Source& source, const Words& uris, const Words& suites) {
@@ -127,17 +136,20 @@ bool same_key(const Files& files, const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string release_codename(const Files& files) {
-  std::istringstream release(
-      files.read("/etc/os-release").value_or(files.read("/usr/lib/os-release").value_or("")));
-  for (std::string line; std::getline(release, line);)
-    if (line.starts_with("VERSION_CODENAME=")) return line.substr(17);
-  return "";
+std::vector<std::string> components_in(const Files& files, const std::string& file,
+                                       const std::string& codename) {
+  Words out;
+  for (const auto& source : sources_of(files)) {
+    if (source.file != file || !has(source.types, "deb") || !is_of_release(source, codename)) continue;
+    for (const auto& component : source.components)
+      if (!has(out, component)) out.push_back(component);
+  }
+  return out;
 }
 
 Result<DistributionSource> distribution_source(const Files& files) {
   DistributionSource out;
-  out.suite = release_codename(files);
+  out.suite = os_release(files).codename;
   if (out.suite.empty()) return fail(Code::not_found, "/etc/os-release has no VERSION_CODENAME");
   for (const auto& source : sources_of(files)) {
     if (is_ours(source.file)) continue;
@@ -157,8 +169,9 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
   std::string named, by;
   for (const auto& source : sources_of(files)) {
     if (source.file == own_file || is_ours(source.file) || !shares(source, uris, suites)) continue;
+    if (source.file == kSourcesList && replaces_list(own_file)) continue;
     // apt accepts a source with a key after one without a key, but not the reverse.
-    const bool later = source.file != kList && (own_file == kList || source.file > own_file);
+    const bool later = source.file != kSourcesList && (own_file == kSourcesList || source.file > own_file);
     if (source.signed_by.empty() && !later) continue;
     if (source.signed_by == named && !by.empty()) continue;
     if (!by.empty() || (source.signed_by != key && !same_key(files, source.signed_by, key)))
@@ -186,14 +199,16 @@ Status read_together(StepContext& context, const std::string& candidate, const s
   for (const auto& name : files.list(kParts))
     if (kParts + name != in_place_of && (name.ends_with(".list") || name.ends_with(".sources")))
       TRY_(files.write(kTrial + name, files.read(kParts + name).value_or("")));
-  const bool list = in_place_of == kList;
+  const bool list = in_place_of == kSourcesList;
   if (!list) TRY_(files.write(kTrial + in_place_of.substr(std::string(kParts).size()), text));
   Command command;
   command.argv = {"apt-get",
                   "-q",
                   "indextargets",
                   "-o",
-                  "Dir::Etc::sourcelist=" + (list ? candidate : kList),
+                  "Dir::Etc::sourcelist=" + (list                         ? candidate
+                                             : replaces_list(in_place_of) ? "/dev/null"
+                                                                          : kSourcesList),
                   "-o",
                   std::string("Dir::Etc::sourceparts=") + kTrial};
   command.env = {{"LC_ALL", "C.UTF-8"}};

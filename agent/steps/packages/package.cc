@@ -1,4 +1,4 @@
-// package: installs Debian packages. A check reads dpkg's status file and normally starts no process; only
+// package: installs packages with apt. A check reads dpkg's status file and normally starts no process; only
 // apply runs apt-get.
 #include <fnmatch.h>
 
@@ -27,7 +27,7 @@ constexpr DurationMs kInstall =
 // by pattern, so dependencies are covered too.
 struct VersionLock {
   std::vector<std::string> packages;  // shell patterns: "libnvidia-*", "libcuda1"
-  std::string version;                // shell pattern of the Debian version: "550.163.01-*"
+  std::string version;                // shell pattern of the package's version: "550.163.01-*"
 };
 MUSTER_RECORD(VersionLock, packages, version)
 using Locks = std::vector<VersionLock>;
@@ -49,7 +49,7 @@ MUSTER_PARAMETERS(
              "archive has; `{kernel}` in a name: the release of the newest kernel"),
     optional(also,
              "additional names for one release or one distribution only, by VERSION_CODENAME or ID of "
-             "/etc/os-release: {trixie: [docker-cli]}"),
+             "/etc/os-release: {CODENAME: [NAME]}"),
     optional(install, "false: the packages must already be in the image; nothing is installed on the node"),
     optional(hold,
              "true: hold the packages and everything in `locked`, at their versions; false: release them; "
@@ -66,7 +66,7 @@ MUSTER_PARAMETERS(
 // Appends the names of `also` for this system to `names`.
 Status add_others(const Files& files, WantedPackage& want) {
   if (want.also.empty()) return Ok{};
-  const OsRelease os = parse_os_release(files.read("/etc/os-release").value_or(""));
+  const OsRelease os = os_release(files);
   for (const auto& [key, names] : want.also) {
     const auto here = means_system(key, os);
     if (!here.ok()) return fail(Code::invalid, "package: `also`: " + here.error().message);
@@ -349,7 +349,7 @@ StepModule package_module() {
   StepModule out = step_module<WantedPackage>({
       .name = "package",
       .help =
-          "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
+          "Installs packages with apt (`name=version` for one version, in which `*` is a wildcard) and holds "
           "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
           "version outside `locked`, stops the step before anything is changed. If all packages are "
           "installed, only dpkg's status file is read.",

@@ -12,6 +12,7 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/system/own_esp.h"
+#include "base/distribution.h"
 
 namespace muster::steps {
 namespace {
@@ -209,6 +210,10 @@ Status apply_entry(StepContext& context, const WantedKernelCommandLine& want, co
 }
 
 Status apply_grub(StepContext& context, const WantedKernelCommandLine& want) {
+  if (!context.files.exists("/usr/sbin/update-grub"))
+    return fail(Code::not_found,
+                "this system has GRUB, but no update-grub, with which its menu is written on " +
+                    supported_releases());
   const std::string debt = "grub-" + want.name;
   for (const auto& file : {grub_file(want), earlier_grub_file(want)}) {
     if (differs_from(context.files, file)) TRY_(mark_pending(context.files, debt));

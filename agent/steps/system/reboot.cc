@@ -34,7 +34,7 @@ std::string loader_start(const Files& files) { return efi::loader_text(files, "L
 struct WantedReboot {
   bool packages = true;
 };
-MUSTER_PARAMETERS(WantedReboot, optional(packages, "also restart if Debian packages requested it"))
+MUSTER_PARAMETERS(WantedReboot, optional(packages, "also restart if packages requested it"))
 
 // Step -> reason.
 Json reasons(const Files& files, const WantedReboot& want) {
@@ -91,8 +91,9 @@ Status apply_reboot(StepContext& context, const WantedReboot& want) {
 StepModule reboot_module() {
   return step_module<WantedReboot>({
       .name = "reboot",
-      .help = "Restarts the node once if any step before it requested a restart, or if Debian's "
-              "/run/reboot-required exists. The order continues after the restart, and all of its steps are "
+      .help = "Restarts the node once if any step before it requested a restart, or if "
+              "packages did (/run/reboot-required). The order continues after the restart, and all of its "
+              "steps are "
               "checked and verified again. Put this step after the steps that may request a restart.",
       .check = check_reboot,
       .apply = apply_reboot,

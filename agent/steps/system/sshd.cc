@@ -12,6 +12,7 @@
 #include "agent/steps/step_modules.h"
 #include "agent/steps/tcp.h"
 #include "agent/steps/two_phase.h"
+#include "base/distribution.h"
 #include "base/lower.h"
 
 namespace muster::steps {
@@ -154,8 +155,18 @@ Status keeps_logins(StepContext& context, const WantedSshd& want) {
                   join(shut, ", ") + " (`usermod -p '*' NAME` keeps login by key)");
 }
 
+// A reload of the wrong unit would change nothing. Elsewhere sshd.service is a link in /etc, if it exists.
+Status known_unit(const Files& files) {
+  const std::string units = "/usr/lib/systemd/system/";
+  if (!files.exists(units + "sshd.service") || files.exists(units + "ssh.service")) return Ok{};
+  return fail(Code::conflict,
+              "the SSH server is sshd.service here, which this step does not reload: it knows " +
+                  supported_releases());
+}
+
 Result<CheckResult> check_sshd(StepContext& context, const WantedSshd& want) {
   if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
+  TRY_(known_unit(context.files));
   TRY(const auto earlier, read_before(context));
   Diff diff;
   const auto have = context.files.read(kDropIn);
@@ -185,6 +196,7 @@ Status answers(int64_t port) {
   return fail(Code::failed, "the SSH server no longer responds");
 }
 
+// A server that ssh.socket starts for the next connection reads its settings then, and needs no reload.
 Status change(StepContext& context, const WantedSshd& want) {
   TRY_(context.files.write(kDropIn, drop_in(want), 0600));
   // `sshd -t` fails without the privilege separation folder; a socket-activated sshd creates it only when
@@ -199,6 +211,7 @@ Status change(StepContext& context, const WantedSshd& want) {
 }
 
 Status apply_sshd(StepContext& context, const WantedSshd& want) {
+  TRY_(known_unit(context.files));
   TRY(const auto earlier, read_before(context));
   if (!earlier.empty()) return fail(Code::conflict, earlier[0] + " would be read before muster's settings");
   TRY_(keeps_logins(context, want));

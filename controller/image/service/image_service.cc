@@ -11,6 +11,7 @@
 #include "controller/image/folder.h"
 #include "controller/image/old_builds.h"
 #include "controller/image/package_list.h"
+#include "controller/image/package_sources.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
 #include "controller/image/service/bake.h"
@@ -95,6 +96,11 @@ bool ImageService::publishes(const std::string& image, const std::string& digest
   return found->second.count(file) > 0;
 }
 
+std::vector<KnownRecipe> ImageService::recipes() const {
+  if (options_.images.empty()) return {};
+  return known_recipes(std::filesystem::absolute(options_.images).string());
+}
+
 Json ImageService::list(const Spec* spec) const {
   std::set<std::string> needed;
   if (spec) needed = needed_by(*spec);
@@ -158,7 +164,7 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
     image.recipe = order.recipe;
     const bool own =
         order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
-    if (image.recipe.empty()) image.recipe = own ? order.name : kDefaultRecipe;
+    if (image.recipe.empty()) image.recipe = own ? order.name : default_recipe();
   }
   request.variant = image.kernel;
   const std::string path = options_.images + "/" + image.recipe + ".yaml";
@@ -166,10 +172,10 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
     return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
                                              image.recipe, options_.images));
   TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
-  if (spec) use_mirror(request.recipe, spec->network.apt);
+  if (spec) use_mirror(request.recipe, spec->network.apt_of(request.recipe.distribution));
   BakeInputs in;
   in.system.codename = request.recipe.suite;
-  if (const Release* release = find_release(in.system.codename)) in.system.id = release->distribution;
+  in.system.id = request.recipe.distribution;
   if (spec) in.vars = spec->vars;
   TRY_(bake(image, playbooks, in, request));
   return request;

@@ -39,6 +39,8 @@ class ImageService {
         options_(options),
         programs_(ProgramPaths{options.agent_binary, options.accept_binary}) {}
 
+  // The recipes that there are, also those that cannot be read.
+  std::vector<KnownRecipe> recipes() const;
   // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
   Json list(const Spec* spec) const;
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
@@ -50,12 +52,11 @@ class ImageService {
     bool rebuild = false;                // even if nothing changed
     std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
-        {};  // likewise; default: the recipe named `name`, or kDefaultRecipe if something is baked
+        {};  // likewise; default: the recipe named `name`, or default_recipe() if something is baked
     // Digests that nodes run or are being given: the other old builds lose their content (old_builds.h).
     // None: they keep it.
     std::optional<std::set<std::string>> used = {};
   };
-  static constexpr const char* kDefaultRecipe = "debian-13";
   // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
   // `playbooks`: all that exist. If the image is already being built, waits for that build and checks again.
   // Code::conflict: the order contradicts the spec.

@@ -232,7 +232,8 @@ Status check_request(const Spec& spec, const NewNode& node) {
 
 }  // namespace
 
-Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
+Result<AddedNode> add_node(const std::string& text, const NewNode& node,
+                           const std::vector<KnownRecipe>& recipes) {
   const ParsedSpec before = parse_spec(text);
   if (!before.errors.empty()) return fail(Code::invalid, to_string(before.errors.front(), "the stored spec"));
   TRY_(check_request(before.spec, node));
@@ -261,6 +262,7 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
     if (!after.errors.empty()) return fail(Code::invalid, after.errors.front().message);
     made.spec = std::move(after.spec);
     TRY_(check_rest(text, before.spec, made, node));
+    use_recipes(made.spec, recipes);
     return made;
   };
   auto made = with(node.address);

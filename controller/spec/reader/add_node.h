@@ -27,6 +27,8 @@ struct AddedNode {
 
 // Code::invalid, with what to do: the name is taken or not a host name, `like` is unknown, the addresses are
 // wrong or taken, or the layout of the file does not allow adding to it.
-Result<AddedNode> add_node(const std::string& text, const NewNode& node);
+// `recipes`: what the images of the result are made from, see use_recipes().
+Result<AddedNode> add_node(const std::string& text, const NewNode& node,
+                           const std::vector<KnownRecipe>& recipes = {});
 
 }  // namespace muster

@@ -251,15 +251,26 @@ void SpecReader::read_images() {
     image.name = entry.key;
     image.recipe = text(&entry.value, "recipe");
     if (const std::string kernel = text(&entry.value, "kernel"); !kernel.empty()) image.kernel = kernel;
-    if (!image.recipe.empty() && !names_.recipes.empty())
-      must_be_known(*child(&entry.value, "recipe"), fmt::format("images.{}.recipe", entry.key), "recipe",
-                    image.recipe, names_.recipes);
+    if (!image.recipe.empty()) check_recipe(*child(&entry.value, "recipe"), image);
     const YamlNode* bake = child(&entry.value, "bake");
     check_playbooks(bake, fmt::format("images.{}.bake", entry.key));
     if (bake)
       for (const YamlNode& item : bake->items) image.bake.push_back(item.text);
     spec_.images[image.name] = image;
   }
+  use_recipes(spec_, names_.recipes);
+}
+
+// A recipe that cannot be read is an error of the images that are made from it only.
+void SpecReader::check_recipe(const YamlNode& at, const ImageSpec& image) {
+  const std::string path = fmt::format("images.{}.recipe", image.name);
+  std::vector<std::string> known;
+  for (const KnownRecipe& recipe : names_.recipes) {
+    known.push_back(recipe.name);
+    if (recipe.name == image.recipe && !recipe.error.empty())
+      error(at, path, "the recipe cannot be read: " + recipe.error);
+  }
+  if (!known.empty()) must_be_known(at, path, "recipe", image.recipe, known);
 }
 
 void SpecReader::read_roles() {
@@ -365,8 +376,16 @@ std::map<std::string, OnlyFor> shipped_only_for() {
 }  // namespace
 
 SpecNames shipped_names() {
-  return {
+  SpecNames out{
       sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}, shipped_only_for()};
+  for (const std::string& line : split_lines(embedded::recipes)) {
+    const auto words = split_words(line);
+    KnownRecipe recipe{words.at(0)};
+    recipe.suite = words.at(1);
+    if (words.size() > 2) recipe.distribution = words[2];
+    out.recipes.push_back(std::move(recipe));
+  }
+  return out;
 }
 
 }  // namespace muster

@@ -17,21 +17,26 @@ struct ParsedSpec {
 };
 // Names from outside the file, besides the spec's own playbooks; an empty list is not checked.
 struct SpecNames {
-  std::vector<std::string> playbooks, profiles, recipes;
+  std::vector<std::string> playbooks, profiles;
+  std::vector<KnownRecipe> recipes;
   std::map<std::string, OnlyFor> only_for = {};  // of playbooks that are not for all distributions
+  // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so that
+  // no mirror is known to be missing.
+  std::string builder = {};
 };
 // `text` is YAML. All failures are reported in `errors`.
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
 
-// This version's playbooks and acceptance profiles: a spec is checked without having the files. Stateless.
-
-// Recipes are not included: the controller reads images/ itself.
+// This version's playbooks, acceptance profiles and recipes: a spec is checked without having the files.
+// Stateless.
 SpecNames shipped_names();
 
-namespace embedded {  // generated at build time from playbooks/: names, each followed by a space
+namespace embedded {  // generated at build time from playbooks/ and images/
+// Names, each followed by a space.
 extern const char* const playbook_names;
 extern const char* const profile_names;
 extern const char* const playbooks_only_for;  // lines: name, distribution, what to do on others
+extern const char* const recipes;  // lines "NAME SUITE [DISTRIBUTION]"
 }  // namespace embedded
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "controller/spec/address.h"
+#include "controller/spec/apt_origin.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/units.h"
 #include "controller/spec/yaml.h"
@@ -56,6 +57,7 @@ class SpecReader {
   void read_users();
   void read_key(const YamlNode& at, const std::string& path);
   void read_images();
+  void check_recipe(const YamlNode& at, const ImageSpec& image);
   void read_roles();
   void read_leads(const YamlEntry& role, const std::vector<std::string>& playbooks);
   void read_limits();
@@ -83,6 +85,11 @@ class SpecReader {
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
   void read_apt(const YamlNode* network);
+  void read_mirror(const YamlNode* section, const Distribution& distribution);
+  std::string mirror_url(const YamlNode* at, const std::string& path, const Distribution& distribution);
+  void check_mirrors();
+  // The section of `network` that apt_path() names; null if it is not there.
+  static const YamlNode* mirror_section(const YamlNode* network, const Distribution& distribution);
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);

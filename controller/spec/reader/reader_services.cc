@@ -199,12 +199,15 @@ void SpecReader::check_services() {
       [](const YamlNode&, const std::string&) {});
   if (!spec_.network.proxy.empty()) check(*proxy, "network.proxy", url_host(spec_.network.proxy));
   // If there is a proxy, the proxy resolves the names.
-  const AptMirror& apt = spec_.network.apt;
-  const YamlNode* declared = child(network, "apt");
-  if (!apt.declared() || !spec_.network.proxy.empty()) return;
-  check(*child(declared, "mirror"), "network.apt.mirror", mirror_host(apt.mirror));
-  if (const YamlNode* security = child(declared, "security_mirror"))
-    check(*security, "network.apt.security_mirror", mirror_host(apt.security));
+  if (!spec_.network.proxy.empty()) return;
+  for (const auto& [id, mirror] : spec_.network.apt) {
+    const Distribution& distribution = *find_distribution(id);
+    const YamlNode* declared = mirror_section(network, distribution);
+    const std::string path = apt_path(distribution);
+    check(*child(declared, "mirror"), path + ".mirror", mirror_host(mirror.mirror));
+    if (const YamlNode* security = child(declared, "security_mirror"))
+      check(*security, path + ".security_mirror", mirror_host(mirror.security));
+  }
 }
 
 // Checks `role`, or all roles if it is empty: without a playbook that applies the setting, it has no effect.

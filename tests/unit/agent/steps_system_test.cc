@@ -179,7 +179,7 @@ TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") 
 TEST_CASE("apt_mirror: the system's own sources, and no others, are those of the mirror") {
   Run r;
   r.machine.put("/usr/share/keyrings/debian-archive-keyring.gpg", "key");
-  r.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  r.machine.put("/etc/os-release", "ID=debian\nVERSION_CODENAME=trixie\n");
   const std::string before =
       "deb [signed-by=/k arch=amd64] http://old/debian trixie main non-free-firmware\n"
       "deb http://old/debian-security trixie-security main\n";
@@ -208,6 +208,90 @@ TEST_CASE("apt_mirror: the system's own sources, and no others, are those of the
     params["mirror"] = bad;
     CHECK(r.apply("apt_mirror", params).error().code == Code::invalid);
   }
+}
+
+namespace {
+
+// A node of an Ubuntu release, with the archive's key.
+void make_ubuntu(FakeMachine& machine, const std::string& codename, const std::string& id = "ubuntu") {
+  machine.put("/etc/os-release", "ID=" + id + "\nVERSION_CODENAME=" + codename + "\n");
+  machine.put("/usr/share/keyrings/ubuntu-archive-keyring.gpg", "key");
+}
+
+const Json kUbuntuMirror = {{"mirror", "http://m.example/ubuntu"},
+                            {"security_mirror", "http://m.example/ubuntu"}};
+
+}  // namespace
+
+TEST_CASE("apt_mirror: a release with a file of its own has it there, and once", "[apt]") {
+  Run r;
+  make_ubuntu(r.machine, "noble");
+  const std::string own = "/etc/apt/sources.list.d/ubuntu.sources", list = "/etc/apt/sources.list";
+  r.machine.put(own, "Types: deb\nURIs: http://old/ubuntu\nSuites: noble\nComponents: main restricted\n");
+  r.machine.put(list, "deb http://old/ubuntu noble-updates main universe\n");
+  CHECK(r.check("apt_mirror", kUbuntuMirror)->holds == Holds::no);
+  REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
+  CHECK(r.machine.get(own) ==
+        "Types: deb\nURIs: http://m.example/ubuntu\nSuites: noble noble-updates noble-security\n"
+        "Components: main restricted universe\n"
+        "Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg\n");
+  CHECK(r.machine.get(list).empty());
+  CHECK(r.check("apt_mirror", kUbuntuMirror)->holds == Holds::yes);
+  // Lines for something else are none of this step's business, lines for the release are.
+  r.machine.put(list, "deb http://tools/apt stable main\n");
+  CHECK(r.check("apt_mirror", kUbuntuMirror)->holds == Holds::yes);
+  r.machine.put(list, "deb http://old/ubuntu noble-security main\n");
+  CHECK(r.check("apt_mirror", kUbuntuMirror)->holds == Holds::no);
+  r.machine.broken = {"apt-get -q update"};
+  CHECK_FALSE(r.apply("apt_mirror", kUbuntuMirror).ok());
+  CHECK_FALSE(r.machine.get(list).empty());
+  // An image of one component stays one, and one without any gets what the archive needs.
+  r.machine.broken.clear();
+  r.machine.put(own, "Types: deb\nURIs: http://old/ubuntu\nSuites: noble\nComponents: main\n");
+  r.machine.put(list, "");
+  REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
+  CHECK(r.machine.get(own).find("\nComponents: main\n") != std::string::npos);
+  r.machine.put(own, "");
+  REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
+  CHECK(r.machine.get(own).find("\nComponents: main universe\n") != std::string::npos);
+}
+
+TEST_CASE("apt_mirror: 22.04 has lines, and a system that is not known is refused", "[apt]") {
+  Run r;
+  make_ubuntu(r.machine, "jammy");
+  REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
+  const std::string deb =
+      "deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] http://m.example/ubuntu jammy";
+  CHECK(r.machine.get("/etc/apt/sources.list") ==
+        deb + " main universe\n" + deb + "-updates main universe\n" + deb + "-security main universe\n");
+  const std::vector<std::pair<std::string, std::string>> unknown = {
+      {"wilma", "linuxmint"}, {"jammy", "pop"}, {"plucky", "ubuntu"}};
+  for (const auto& [codename, id] : unknown) {
+    CAPTURE(codename);
+    Run other;
+    make_ubuntu(other.machine, codename, id);
+    CHECK(other.check("apt_mirror", kUbuntuMirror).error().code == Code::invalid);
+    CHECK(other.apply("apt_mirror", kUbuntuMirror).error().message.find(codename) != std::string::npos);
+    CHECK_FALSE(other.machine.files().exists("/etc/apt/sources.list"));
+  }
+}
+
+TEST_CASE("sshd and kernel_command_line: what another distribution calls otherwise is refused by its name") {
+  Run r;
+  r.machine.put("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n");
+  r.machine.put("/usr/lib/systemd/system/sshd.service", "[Unit]\n");
+  const Json keys_only = {{"settings", {{"PasswordAuthentication", "no"}}}, {"port", 0}};
+  CHECK(r.check("sshd", keys_only).error().code == Code::conflict);
+  CHECK(r.apply("sshd", keys_only).error().message.find("sshd.service") != std::string::npos);
+  CHECK_FALSE(r.machine.files().exists("/etc/ssh/sshd_config.d/00-muster.conf"));
+  r.machine.put("/usr/lib/systemd/system/ssh.service", "[Unit]\n");
+  CHECK(r.apply("sshd", keys_only).ok());
+
+  r.machine.put("/etc/default/grub", "GRUB_CMDLINE_LINUX=\n");
+  const Status no_menu = r.apply("kernel_command_line", {{"name", "base"}, {"present", {"iommu=pt"}}});
+  REQUIRE(!no_menu.ok());
+  CHECK(no_menu.error().message.find("update-grub") != std::string::npos);
+  CHECK_FALSE(r.machine.files().exists("/etc/default/grub.d/60-muster-base.cfg"));
 }
 
 TEST_CASE("archive: a new version replaces the folder whole; foreign files are not touched") {

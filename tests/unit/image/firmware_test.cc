@@ -48,16 +48,11 @@ TEST_CASE("a recipe's firmware is installed from its component, and an image wit
   CHECK_FALSE(recipe_with("firmware: [ '; rm' ]\n"));
   CHECK_FALSE(recipe_with("firmware: [ x-firmware ]\n", "bullseye"));
   CHECK(recipe_with("firmware: [ x-firmware ]\n", "trixie"));
+  CHECK(recipe_with("firmware: [ x-firmware ]\ndistribution: ubuntu\n", "jammy"));
   const auto built = build_inputs(*recipe_with(""), "full", 1, {});
   CHECK(input_changes(built, build_inputs(*with, "full", 1, {})).find("+amd64-microcode") !=
         std::string::npos);
   CHECK_FALSE(input_changes(build_inputs(*with, "full", 1, {}), built).empty());
-
-  CHECK(with_component(
-            "deb http://m/debian bookworm main\ndeb http://m/s bookworm-security main non-free-firmware\n",
-            "non-free-firmware") ==
-        "deb http://m/debian bookworm main non-free-firmware\n"
-        "deb http://m/s bookworm-security main non-free-firmware\n");
 }
 
 TEST_CASE("the recipes for metal are the plain ones with firmware of adapters and both makers' microcode",
@@ -100,6 +95,14 @@ TEST_CASE("a recipe made from another one adds to its lists and replaces its oth
   CHECK(more->packages == std::vector<std::string>{"a", "b"});
   CHECK(more->firmware == std::vector<std::string>{"f1", "f2"});
   CHECK(more->run.size() == 1);
+  write(dir, "noble.yaml", "distribution: ubuntu\nsuite: noble\ncomponents: [ main ]\nkernel: { full: k }\n");
+  write(dir, "metal.yaml", "from: noble\npackages: [ b ]\n");
+  CHECK(load_recipe(folder, "metal")->distribution == "ubuntu");
+  CHECK(load_recipe(folder, "metal")->components == std::vector<std::string>{"main"});
+  write(dir, "foreign.yaml", "from: noble\nsuite: trixie\n");
+  CHECK(load_recipe(folder, "foreign").error().code == Code::invalid);
+  write(dir, "changed.yaml", "from: noble\ndistribution: debian\nsuite: trixie\n");
+  CHECK(load_recipe(folder, "changed").error().code == Code::invalid);
   write(dir, "mirrored.yaml", "from: plain\nmirror: http://n/debian\n");
   CHECK(load_recipe(folder, "mirrored")->security_mirror == "http://n/debian-security");
 

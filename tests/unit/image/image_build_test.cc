@@ -28,13 +28,25 @@ class PaperDebian : public Process {
   int trees = 0, finished = 0;
   std::vector<std::string> layers =
       {};  // ids of the steps that were carried out, and what their tree held then
-  bool broken = false, resolved = false;            // resolved: a resolver daemon of the tree's own
+  bool broken = false, resolved = false;  // resolved: a resolver daemon of the tree's own
+  std::string builtin = "kernel/fs/ext4/ext4.ko\nkernel/drivers/nvme/host/nvme.ko\n";  // by its kernel
+  std::string loader = "/usr/lib/systemd/boot/efi/systemd-bootx64.efi";
+  Output bootstrap = {0, "", ""};      // of mmdebstrap
+  std::vector<std::string> last = {};  // its arguments
+  std::string sources = {}, script = {};
   std::string resolver = {}, packed_resolver = {};  // while packages are installed, and in the file system
   std::set<std::string> packed = {};                // names in /srv of the tree that became a file system
 
   Result<Output> run(const Command& command) override {
     const auto& argv = command.argv;
-    if (argv[0] == "mmdebstrap") return make_tree(argv.at(argv.size() - 2));
+    if (argv[0] == "mmdebstrap") {
+      last = argv;
+      sources = command.input;
+      for (const auto& word : argv)
+        if (word.starts_with("--customize-hook=")) script = Files("/").read(word.substr(17)).value_or("");
+      TRY(const Output made, make_tree(argv.at(argv.size() - 2)));
+      return bootstrap.ok() ? Output{made.exit_code, bootstrap.out, bootstrap.err} : bootstrap;
+    }
     if (argv[0] == "mke2fs") {
       const auto names = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1)).list("/srv");
       packed = {names.begin(), names.end()};
@@ -71,10 +83,11 @@ class PaperDebian : public Process {
     TRY_(files.write(modules + "/modules.alias", ""));
     TRY_(files.write(modules + "/kernel/nvme.ko", "module"));
     TRY_(files.write("/boot/vmlinuz-6.12-paper", "kernel"));
-    TRY_(files.write("/usr/lib/systemd/boot/efi/systemd-bootx64.efi", "loader"));
+    TRY_(files.write(modules + "/modules.builtin", builtin));
+    if (!loader.empty()) TRY_(files.write(loader, "loader"));
     if (resolved) TRY_(files.symlink("../run/nowhere", "/etc/resolv.conf"));
     TRY_(files.write("/usr/lib/os-release", "PRETTY_NAME=\"Paper 1\"\n"));
-    for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4"})
+    for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4", "blkid"})
       TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
     return Output{0, "", ""};
   }
@@ -94,7 +107,9 @@ struct Bench {
     request.name = "gpu";
     request.variant = "cloud";
     request.state_dir = dir.path("state");
+    request.host_root = dir.path("host");
     request.level = 1;
+    for (const Distribution& one : distributions()) dir.write("host" + one.keyring, "key");
     recipe("[ vim ]");
   }
   void recipe(const std::string& packages) {
@@ -139,6 +154,82 @@ TEST_CASE("an image is built once, again when an input changed, and says which")
   b.request.rebuild = true;
   CHECK(b.reason() == "a rebuild was requested");
   CHECK(b.debian.trees == trees + 1);
+}
+
+TEST_CASE("a system has an initrd unless its kernel has what it needs for its root", "[image]") {
+  Bench b;
+  const auto has_initrd = [&] {
+    b.request.rebuild = true;
+    const auto info = b.build();
+    INFO((info.ok() ? "" : info.error().message));
+    REQUIRE(info);
+    const auto& files = info->manifest.files;
+    return std::any_of(files.begin(), files.end(), [](const auto& file) { return file.role == "initrd"; });
+  };
+  CHECK_FALSE(has_initrd());
+  b.request.variant = "full";  // the name decides nothing
+  CHECK_FALSE(has_initrd());
+  for (const char* builtin : {"", "kernel/fs/ext4/ext4.ko\n", "kernel/drivers/nvme/host/nvme.ko\n"}) {
+    b.debian.builtin = builtin;
+    CHECK(has_initrd());
+  }
+}
+
+TEST_CASE("a build says which modules the kernel lacks", "[image]") {
+  Bench b;
+  std::string ram;
+  const auto info = build_image(b.request, b.debian, [&](const std::string& what, double) {
+    if (what.starts_with("RAM system: ")) ram = what;
+  });
+  REQUIRE(info);
+  CHECK(ram.find("megaraid_sas") != std::string::npos);
+  CHECK(ram.find("nvme") == std::string::npos);
+  CHECK(ram.find("ext4") == std::string::npos);  // built in
+}
+
+TEST_CASE("a tree that lacks something is refused before it is an image, with the reason", "[image][apt]") {
+  Bench b;
+  const auto refused = [&](const std::string& reason) {
+    const auto built = b.build();
+    REQUIRE_FALSE(built);
+    INFO(built.error().message);
+    CHECK(built.error().message.find(reason) != std::string::npos);
+    CHECK(load_image(b.request.state_dir, "gpu").error().code == Code::not_found);
+  };
+  const std::string key = b.request.host_root + find_distribution("debian")->keyring;
+  REQUIRE(std::filesystem::remove(key));
+  refused("debian-archive-keyring");
+  CHECK(b.debian.trees == 0);
+  REQUIRE(Files("/").write(key, "key"));
+  b.debian.bootstrap = {25, "", "I: x\nW: GPG error: http://m s InRelease: NO_PUBKEY 1\nE: apt-get failed\n"};
+  refused("NO_PUBKEY");
+  b.debian.bootstrap = {25, "", std::string(5000, 'x') + "\nE: Unable to locate package fio\nE: failed\n"};
+  refused("Unable to locate package fio");
+  // To apt that is a warning.
+  b.debian.bootstrap = {0, "",
+                        "W: Skipping acquire of configured file 'a' as repository 'http://m s InRelease' "
+                        "doesn't have the component 'universe' (component misspelt in sources.list?)\n"};
+  refused("component 'universe'");
+  CHECK(std::count(b.debian.last.begin(), b.debian.last.end(), "--verbose") == 1);
+  b.debian.bootstrap = {0, "", ""};
+  b.debian.loader = "";
+  b.request.recipe.suite = "bullseye";
+  refused("bullseye has in the package systemd");
+}
+
+TEST_CASE("an image has its release's sources in the file where a node has them", "[image][apt]") {
+  Bench b;
+  b.request.recipe.suite = "bookworm";
+  REQUIRE(b.build());
+  CHECK(b.debian.sources.find(" http://m/debian-security bookworm-security main\n") != std::string::npos);
+  CHECK(b.debian.script.find("/etc/apt/") == std::string::npos);  // the builder leaves them there
+  b.request.recipe =
+      parse_recipe("suite: noble\ndistribution: ubuntu\nmirror: http://m/x\nkernel: {cloud: k}\n", "r.yaml")
+          .value();
+  REQUIRE(b.build());
+  CHECK(b.debian.sources.find(" http://m/x noble-security main universe\n") != std::string::npos);
+  for (const char* file : {"/etc/apt/sources.list.d/ubuntu.sources", "/etc/apt/sources.list"})
+    CHECK(b.debian.script.find("\"$1\"'" + std::string(file) + "'\n") != std::string::npos);
 }
 
 TEST_CASE("layers are stacked, kept, and only those that changed are made again") {

@@ -25,6 +25,17 @@ TEST_CASE("modules come with what they need, dependencies first, unknown names l
         "alias pci:v1* virtio_pci\nalias fs-x nls_iso8859_1\n");
 }
 
+TEST_CASE("what a kernel has built in is known by the names of modules") {
+  const auto builtin = builtin_modules("kernel/fs/ext4/ext4.ko\nkernel/drivers/nvme/host/nvme-core.ko\n\n");
+  CHECK(builtin.count("ext4") == 1);
+  CHECK(builtin.count("nvme_core") == 1);
+  CHECK(builtin.count("nvme") == 0);
+  const ModuleIndex index("kernel/drivers/nvme/host/nvme-core.ko.zst:\nkernel/x/vmw_pvscsi.ko:\n");
+  CHECK(index.has("nvme-core"));
+  CHECK(index.has("vmw-pvscsi"));
+  CHECK_FALSE(index.has("nvme"));
+}
+
 TEST_CASE("this test program's libraries are read from its own ELF tables") {
   const auto self = Files("/").read("/proc/self/exe");
   REQUIRE(self);

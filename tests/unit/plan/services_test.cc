@@ -205,7 +205,8 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
     return std::find(ids.begin(), ids.end(), id) - ids.begin();
   };
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
-  spec.network.apt = {"http://10.20.0.9/debian", "http://10.20.0.9/debian-security", true};
+  spec.network.apt["debian"] = {"http://10.20.0.9/debian", "http://10.20.0.9/debian-security", true};
+  spec.network.apt["ubuntu"] = {"http://10.20.0.9/ubuntu", kNoMirror, false};
   const auto steps = steps_of(spec, "node02", "base");
   CHECK(params_of(steps, "base/package mirror") ==
         Json{{"mirror", "http://10.20.0.9/debian"},
@@ -213,6 +214,13 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
              {"updates", true}});
   CHECK(find(steps, "base/proxy of apt") < find(steps, "base/package mirror"));
   CHECK(find(steps, "base/package mirror") < find(steps, "base/time zones"));
+  // The mirror is that of the distribution of the node's image.
+  for (auto& [name, image] : spec.images) image.distribution = "ubuntu";
+  CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror") ==
+        Json{{"mirror", "http://10.20.0.9/ubuntu"}, {"security_mirror", "none"}, {"updates", false}});
+  spec.network.apt.erase("ubuntu");
+  CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
+  for (auto& [name, image] : spec.images) image.distribution = default_distribution().id;
   for (auto& node : spec.nodes)
     if (node.name == "node02") node.adopt.host = "10.20.0.12";  // its sources are its own
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());

@@ -1,6 +1,8 @@
 // network.apt: the mirror of images and nodes.
 #include "controller/spec/apt_origin.h"
 
+#include <algorithm>
+
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
@@ -43,28 +45,24 @@ TEST_CASE("a mirror is a URL of the web with a host, and nothing that is secret"
     CHECK(mirror_host(bad).empty());
     CHECK(url_host(bad).empty());
   }
-  CHECK(security_beside("http://m.example/debian") == "http://m.example/debian-security");
-  CHECK(security_beside("http://m.example/mydebian").empty());
-  CHECK(security_beside("http://m.example/pool").empty());
-  CHECK(security_beside("/debian").empty());
 }
 
 TEST_CASE("the security pocket follows from the mirror, or is said", "[spec][apt]") {
   const ParsedSpec beside = with_network("apt: { mirror: \"http://10.20.0.9/debian/\" }");
   CHECK(paths_of(beside).empty());
-  CHECK(beside.spec.network.apt.mirror == "http://10.20.0.9/debian");
-  CHECK(beside.spec.network.apt.security == "http://10.20.0.9/debian-security");
-  CHECK(beside.spec.network.apt.updates);
+  CHECK(beside.spec.network.apt_of("debian").mirror == "http://10.20.0.9/debian");
+  CHECK(beside.spec.network.apt_of("debian").security == "http://10.20.0.9/debian-security");
+  CHECK(beside.spec.network.apt_of("debian").updates);
   const ParsedSpec none =
       with_network("apt: { mirror: \"http://10.20.0.9/pool\", security_mirror: none, updates: false }");
   CHECK(paths_of(none).empty());
-  CHECK(none.spec.network.apt.security == kNoMirror);
-  CHECK_FALSE(none.spec.network.apt.updates);
+  CHECK(none.spec.network.apt_of("debian").security == kNoMirror);
+  CHECK_FALSE(none.spec.network.apt_of("debian").updates);
   const ParsedSpec other = with_network(
       "apt: { mirror: \"http://10.20.0.9/debian\", security_mirror: \"http://10.20.0.8/sec/\" }");
-  CHECK(other.spec.network.apt.security == "http://10.20.0.8/sec");
+  CHECK(other.spec.network.apt_of("debian").security == "http://10.20.0.8/sec");
   CHECK(paths_of(with_network("apt: { mirror: \"http://10.20.0.9/pool\" }")) == Paths{"network.apt.mirror"});
-  CHECK_FALSE(with_network("dhcp: managed").spec.network.apt.declared());
+  CHECK(with_network("dhcp: managed").spec.network.apt.empty());
 }
 
 TEST_CASE("what is no mirror is an error with its place", "[spec][apt]") {
@@ -90,4 +88,93 @@ TEST_CASE("a mirror with a name needs a name server", "[spec][apt]") {
   CHECK(paths_of(with_network("apt: { mirror: \"http://10.20.0.9/debian\", security_mirror: "
                               "\"http://sec.example/debian-security\" }")) ==
         Paths{"network.apt.security_mirror"});
+}
+
+TEST_CASE("each distribution has a mirror of its own", "[spec][apt]") {
+  const ParsedSpec both = with_network(
+      "apt: { mirror: \"http://10.20.0.9/debian\", ubuntu: { mirror: \"http://10.20.0.9/pool\", updates: "
+      "false } }");
+  CHECK(paths_of(both).empty());
+  CHECK(both.spec.network.apt_of("debian").mirror == "http://10.20.0.9/debian");
+  const AptMirror ubuntu = both.spec.network.apt_of("ubuntu");
+  CHECK(ubuntu.mirror == "http://10.20.0.9/pool");
+  CHECK(ubuntu.security == "http://10.20.0.9/pool");
+  CHECK_FALSE(ubuntu.updates);
+  const ParsedSpec alone = with_network(
+      "apt: { ubuntu: { mirror: \"http://10.20.0.9/ubuntu\", security_mirror: \"http://10.20.0.8/s\" } }");
+  CHECK(paths_of(alone).empty());
+  CHECK_FALSE(alone.spec.network.apt_of("debian").declared());
+  CHECK(alone.spec.network.apt_of("ubuntu").security == "http://10.20.0.8/s");
+  CHECK(paths_of(with_network("apt: { ubuntu: { mirror: \"http://10.20.0.9/ubuntu\" } }", "ssh")) ==
+        Paths{"network.apt"});
+}
+
+TEST_CASE("a mirror of another distribution, or none where one is needed, is an error with its place",
+          "[spec][apt]") {
+  CHECK(paths_of(with_network("apt: { mirror: \"http://10.20.0.9/ubuntu/\" }")) ==
+        Paths{"network.apt.mirror"});
+  CHECK(paths_of(with_network("apt: { ubuntu: { mirror: \"http://10.20.0.9/debian\" } }")) ==
+        Paths{"network.apt.ubuntu.mirror"});
+  CHECK_FALSE(paths_of(with_network("apt: { ubuntu: { updates: false } }")).empty());
+  CHECK_FALSE(paths_of(with_network("apt: { mint: { mirror: \"http://10.20.0.9/x\" } }")).empty());
+  CHECK(paths_of(with_network("apt: { ubuntu: { mirror: \"http://mirror.example/ubuntu\" } }")) ==
+        Paths{"network.apt.ubuntu.mirror"});  // a name needs a name server
+}
+
+namespace {
+
+// With one image, of a recipe that is called debian-13 whatever it is of.
+ParsedSpec built_by(const std::string& builder, const KnownRecipe& recipe, const std::string& network) {
+  const std::string text = "cluster: x\nnetwork: { provisioning: { cidr: 10.20.0.0/24 }" + network +
+                           " }\nimages: { cpu: { recipe: " + recipe.name +
+                           " } }\nroles: { r: { playbooks: [ base ] } }\n";
+  SpecNames names;
+  names.recipes = {recipe};
+  names.builder = builder;
+  return parse_spec(text, names);
+}
+
+bool has_path(const ParsedSpec& parsed, const std::string& path) {
+  const auto paths = paths_of(parsed);
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+}  // namespace
+
+TEST_CASE("an image whose packages come from nowhere is known before it is built", "[spec][apt]") {
+  KnownRecipe noble{"mine", "ubuntu", "noble"};
+  const std::string at = "images.cpu.recipe",
+                    mirror = ", apt: { ubuntu: { mirror: \"http://10.20.0.9/ubuntu\" } }";
+  CHECK(has_path(built_by("debian", noble, ""), at));
+  CHECK_FALSE(has_path(built_by("debian", noble, mirror), at));
+  CHECK_FALSE(has_path(built_by("ubuntu", noble, ""), at));
+  CHECK_FALSE(has_path(built_by("", noble, ""), at));  // the builder is not known
+  noble.mirror = true;
+  CHECK_FALSE(has_path(built_by("debian", noble, ""), at));
+  CHECK(has_path(built_by("fedora", {"plain"}, ""), at));
+}
+
+TEST_CASE("images have the distribution and suite of their recipes, where these are known", "[spec]") {
+  const ParsedSpec known = built_by("", {"mine", "ubuntu", "noble"}, "");
+  CHECK(known.spec.images.at("cpu").distribution == "ubuntu");
+  CHECK(known.spec.images.at("cpu").suite == "noble");
+  NodeSpec node;
+  CHECK(known.spec.distribution_of(node) == default_distribution().id);
+  node.image = "cpu";
+  CHECK(known.spec.distribution_of(node) == "ubuntu");
+  Spec later = with_network("dhcp: managed").spec;
+  CHECK(later.images.at("cpu").distribution == default_distribution().id);
+  CHECK(later.images.at("cpu").suite.empty());
+  use_recipes(later, {{"debian-12", "debian", "bookworm"}, {"debian-13", "ubuntu", "noble"}});
+  CHECK(later.images.at("cpu").suite == "noble");
+  // One that cannot be read is an error where it is used, and nowhere else.
+  KnownRecipe broken{"mine"};
+  broken.error = "mine.yaml:1:1: bad";
+  const ParsedSpec bad = built_by("debian", broken, "");
+  CHECK(has_path(bad, "images.cpu.recipe"));
+  CHECK(bad.spec.images.at("cpu").distribution == default_distribution().id);
+  SpecNames names;
+  names.recipes = {broken, {"debian-13"}};
+  const std::string text = "images: { cpu: { recipe: debian-13 } }\n";
+  CHECK_FALSE(has_path(parse_spec(text, names), "images.cpu.recipe"));
 }

@@ -9,6 +9,7 @@
 #include "agent/core/step.h"
 #include "base/json.h"
 #include "cli/spec_file.h"
+#include "controller/image/recipe.h"
 #include "controller/spec/carry.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/reader/parse_playbook.h"
@@ -95,6 +96,16 @@ TEST_CASE("the names that a spec is checked by without a controller are those of
   };
   CHECK(shipped_names().playbooks == in("/playbooks"));
   CHECK(shipped_names().profiles == in("/playbooks/acceptance"));
+  const auto recipes = shipped_names().recipes, files = known_recipes(source_dir() + "/images");
+  REQUIRE(recipes.size() == files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(files[i].name);
+    CHECK(files[i].error.empty());
+    CHECK(recipes[i].name == files[i].name);
+    CHECK(recipes[i].suite == files[i].suite);
+    CHECK(recipes[i].distribution == files[i].distribution);
+    CHECK_FALSE(files[i].mirror);
+  }
 }
 
 TEST_CASE("every shipped playbook and profile passes the checks of an own one", "[own]") {
@@ -510,6 +521,33 @@ TEST_CASE("`spec check` knows what is shipped, and what a folder of the controll
   CHECK(
       testing::muster_command({"spec", "check", dir.path("cluster.yaml"), "--playbooks", dir.path("theirs")})
           .exit == 0);
+}
+
+TEST_CASE("`spec check` knows the recipes that are shipped, and those of the controller's folder",
+          "[own][cli]") {
+  const TempDir dir;
+  const auto check = [&](const std::string& recipe, const std::vector<std::string>& more = {}) {
+    std::string text = of_shipped("[ motd.yaml ]");
+    const size_t at = text.find("recipe: "), end = text.find_first_of(" ,}\n", at + 8);
+    dir.write("motd.yaml", kMotd);
+    dir.write("cluster.yaml", text.replace(at, end - at, "recipe: " + recipe));
+    std::vector<std::string> words = {"spec", "check", dir.path("cluster.yaml")};
+    words.insert(words.end(), more.begin(), more.end());
+    return testing::muster_command(words);
+  };
+  CHECK(check("ubuntu-24.04").exit == 0);
+  const auto unknown = check("ubuntu-2404");
+  CHECK(unknown.exit == 2);
+  CHECK(has(unknown.err, "did you mean 'ubuntu-24.04'?"));
+  CHECK(check("site").exit == 2);
+  dir.write("recipes/site.yaml", "suite: trixie\nkernel: { full: k }\n");
+  dir.write("recipes/broken.yaml", "suite: noble\nkernel: { full: k }\n");
+  const std::vector<std::string> images = {"--images", dir.path("recipes")};
+  CHECK(check("site", images).exit == 0);
+  CHECK(check("debian-13", images).exit == 0);
+  const auto broken = check("broken", images);
+  CHECK(broken.exit == 2);
+  CHECK(has(broken.err, "broken.yaml:1:8: suite: "));
 }
 
 TEST_CASE("the controller refuses names that its folder does not have", "[own][api]") {

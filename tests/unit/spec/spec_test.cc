@@ -54,7 +54,7 @@ acceptance: { profile: h100 }
 )";
 }
 
-const SpecNames kNames{{"base", "ssh", "firewall"}, {"h100", "lab"}, {"debian-12", "debian-13"}};
+const SpecNames kNames{{"base", "ssh", "firewall"}, {"h100", "lab"}, {{"debian-12"}, {"debian-13"}}};
 
 std::string with(const std::string& from, const std::string& to) {
   std::string text = good();
