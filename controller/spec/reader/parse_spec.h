@@ -17,8 +17,8 @@ struct ParsedSpec {
 struct SpecNames {
   std::vector<std::string> playbooks, profiles;
   std::vector<KnownRecipe> recipes;
-  // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so that
-  // no mirror is known to be missing.
+  // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so
+  // that no mirror is known to be missing.
   std::string builder = {};
 };
 // `text` is YAML. All failures are reported in `errors`.
