@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/packages/apt_sources.h"
 #include "agent/steps/packages/dpkg_status.h"
 #include "agent/steps/step_modules.h"
+#include "sys/os_release.h"
 
 namespace muster::steps {
 namespace {
