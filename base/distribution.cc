@@ -44,8 +44,7 @@ const std::vector<Release>& releases() {
                                             .loader_package = "systemd-boot-efi",
                                             .sources_file = "/etc/apt/sources.list.d/ubuntu.sources",
                                             .supported = true,
-                                            .ssh_socket = true,
-                                            .restricts_user_namespaces = true}};
+                                            .ssh_socket = true}};
   return all;
 }
 
@@ -73,7 +72,6 @@ OsRelease parse_os_release(const std::string& text) {
     const std::string key = line.substr(0, equals), value = unquoted(line.substr(equals + 1));
     if (key == "ID") out.id = value;
     if (key == "VERSION_CODENAME") out.codename = value;
-    if (key == "VERSION_ID") out.version = value;
     if (key == "PRETTY_NAME") out.pretty_name = value;
   }
   return out;

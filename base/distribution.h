@@ -32,14 +32,13 @@ struct Release {
   std::string loader_package;  // the package that has systemd-boot's program
   std::string sources_file;    // the apt source of the release's own packages, as its installer writes it
   bool supported = false;      // there are recipes and playbooks for it
-  bool firmware_component = false;         // the release has Distribution::firmware_component
-  bool ssh_socket = false;                 // sshd is started by ssh.socket as installed
-  bool restricts_user_namespaces = false;  // by AppArmor: only programs with a profile may create them
+  bool firmware_component = false;  // the release has Distribution::firmware_component
+  bool ssh_socket = false;          // sshd is started by ssh.socket as installed: recipes must change that
 };
 
 // /etc/os-release, without quotes. A key that is not there is "".
 struct OsRelease {
-  std::string id, codename, version, pretty_name;
+  std::string id, codename, pretty_name;
 };
 OsRelease parse_os_release(const std::string& text);
 

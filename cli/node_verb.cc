@@ -189,8 +189,8 @@ void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& conte
   add.footer(
       "Needs systemd, util-linux and one of these systems on the host: " + supported_releases() +
       ". Nothing is written to the host before approval. Its OS disk is never\npartitioned or formatted; its "
-      "data disks are, but only "
-      "where the plan lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 "
+      "data disks are, but only where the plan lists them.\nExamples:\n  muster node add login01 --adopt "
+      "10.20.0.31 --like login02 "
       "--user admin\n  "
       "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
       "--yes\n  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key "

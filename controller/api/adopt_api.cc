@@ -17,6 +17,7 @@
 #include "controller/bringup/bringup.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/node_changes.h"
+#include "controller/image/service/image_service.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/reader/add_node.h"
 #include "controller/trust/authority.h"
@@ -124,6 +125,7 @@ Status same_host(const NodeSpec& node, const NewNode& requested) {
 
 Result<Declared> declaration(Services& services, const std::vector<Adoption>& hosts) {
   TRY(const auto current, services.spec.get());
+  const auto recipes = services.images.recipes();
   Declared d;
   d.spec = current->spec;
   d.revision = current->revision;
@@ -144,7 +146,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
       d.before_revision = row.revision;
       d.revision = services.bringup.coming_revision();
     }
-    TRY(AddedNode added, add_node(d.text, node, services.images.recipes()));
+    TRY(AddedNode added, add_node(d.text, node, recipes));
     d.spec = std::move(added.spec);
     d.text = std::move(added.text);
     d.added.insert(node.name);

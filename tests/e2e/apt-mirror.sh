@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the spec's package mirror (network.apt): the image is built from it, and a node's own packages come from it and from nowhere else
-# stands on: agent/steps/packages controller/engines/local_engine* controller/image/service/bake* controller/image/{customize,layers,recipe}*
+# stands on: agent/steps/packages controller/engines/local_engine* controller/image/service/bake* controller/image/{customize,layers,package_sources,recipe}*
 # stands on: controller/power/redfish* controller/spec/apt_origin* controller/spec/reader/{reader_apt,reader_services}* images/debian-12.yaml
 # stands on: lab/apt_proxy* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"

@@ -16,6 +16,7 @@
 #include "agent/steps/step_modules.h"
 #include "agent/steps/unattended.h"
 #include "base/release_key.h"
+#include "sys/os_release.h"
 
 namespace muster::steps {
 namespace {

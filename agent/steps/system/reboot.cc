@@ -91,9 +91,8 @@ Status apply_reboot(StepContext& context, const WantedReboot& want) {
 StepModule reboot_module() {
   return step_module<WantedReboot>({
       .name = "reboot",
-      .help = "Restarts the node once if any step before it requested a restart, or if "
-              "packages did (/run/reboot-required). The order continues after the restart, and all of its "
-              "steps are "
+      .help = "Restarts the node once if any step before it requested a restart, or if packages did "
+              "(/run/reboot-required). The order continues after the restart, and all of its steps are "
               "checked and verified again. Put this step after the steps that may request a restart.",
       .check = check_reboot,
       .apply = apply_reboot,

@@ -20,8 +20,8 @@ struct SpecNames {
   std::vector<std::string> playbooks, profiles;
   std::vector<KnownRecipe> recipes;
   std::map<std::string, OnlyFor> only_for = {};  // of playbooks that are not for all distributions
-  // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so that
-  // no mirror is known to be missing.
+  // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so
+  // that no mirror is known to be missing.
   std::string builder = {};
 };
 // `text` is YAML. All failures are reported in `errors`.
