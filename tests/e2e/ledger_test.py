@@ -50,6 +50,8 @@ class Recording(LedgerTest):
         self.assertEqual((run.returncode, len(self.repo.rows())), (0, 1), run.stdout + run.stderr)
         run = self.repo.command("bash", "tests/e2e/run.sh", "beta", DO="false")
         self.assertEqual((run.returncode, len(self.repo.rows())), (1, 1), run.stdout + run.stderr)
+        run = self.repo.command("bash", "tests/e2e/run.sh", "beta", DO="exit 77")
+        self.assertEqual((run.returncode, len(self.repo.rows())), (77, 1), "left out: " + run.stdout + run.stderr)
         run = self.repo.command("bash", "tests/e2e/run.sh", "beta", "gamma")
         self.assertEqual((run.returncode, run.stdout), (2, ""), "an unknown name: nothing runs")
         run = self.repo.command("bash", "tests/e2e/run.sh", "stale", "--list")
