@@ -3,8 +3,8 @@
 # What a look-alike cannot show: docs/stack.md. The packages are those of this computer's Debian, under Ubuntu's release and names.
 # stands on: agent/boot/{kernel_modules,ram_init}* agent/image agent/steps/packages agent/steps/system controller/engines/local_engine*
 # stands on: controller/image controller/image/service controller/power/redfish* controller/spec/apt_origin* controller/spec/reader/reader_apt*
-# stands on: images/ubuntu-24.04.yaml playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
-# stands on: playbooks/storage-local.yaml tests/e2e/ubuntu
+# stands on: images/ubuntu-24.04.yaml playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml
+# stands on: playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml tests/e2e/ubuntu
 [[ -n ${UBUNTU_OWN_MOUNTS:-} ]] || UBUNTU_OWN_MOUNTS=1 exec unshare --mount "$BASH" "$0" "$@"
 echo "a look-alike made of Debian's packages; Ubuntu itself was not run"
 source "$(dirname "$0")/lib.sh"
@@ -36,6 +36,9 @@ refused() {  # refused ARCHIVE PATTERN WHAT
   check "and the reason is said: $2" grep -qE "$2" "$work/$1.log"
   check "nothing is written on the node's drives" blank_drives
 }
+rm "$work/keyrings/ubuntu-archive-keyring.gpg"
+refused good 'install ubuntu-keyring' "an image where this computer has no key of the archive"
+cp "$work/archive.gpg" "$work/keyrings/ubuntu-archive-keyring.gpg"
 refused foreign 'NO_PUBKEY|not signed' "an archive that another key signed"
 refused no-universe "component 'universe'" "an archive without a component that the recipe names"
 refused no-chrony "E: .*[Pp]ackage '?chrony" "an archive without a package that the recipe names"

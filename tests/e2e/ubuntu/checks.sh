@@ -13,10 +13,11 @@ use_keyring() {  # use_keyring FILE
 }
 serve_archive() {  # serve_archive FOLDER
   python3 tests/e2e/ubuntu/serve_archive.py "$1" muster-quickstart 10.20.0.1 $archive_port >"$work/http.log" 2>&1 &
+  archive_server=$!
   wait_until 30 $muster lab exec -- curl -s -o /dev/null "http://10.20.0.1:$archive_port/" || { cat "$work/http.log" >&2; die "the archive's server"; }
 }
 ubuntu_spec() {  # ubuntu_spec RECIPE PATH-OF-THE-MIRROR PACKAGE
-  small_spec 1 "s/recipe: debian-12, kernel: cloud/recipe: $1, kernel: full/" "s/^lab:/packages: [ $3 ]\nlab:/" \
+  small_spec 1 "s/recipe: debian-12, kernel: cloud/recipe: $1, kernel: full/" 's/storage-local \]/storage-local, mpi, scheduler ]/' "s/^lab:/packages: [ $3 ]\nlab:/" \
     "s|^users:|  apt: { ubuntu: { mirror: http://10.20.0.1:$archive_port/$2 } }\nusers:|"
   echo "acceptance: { profile: lab }"
 }
@@ -49,6 +50,7 @@ check_system() {  # check_system CODENAME SOURCES-FILE MIRROR ENTRIES
     state=$(on systemctl is-enabled $unit || true)
     check "$unit is masked ($state)" test "$state" = masked
   done
+  check "a job of Slurm runs" test "$(on sudo runuser -u mpi -- timeout 120 srun -N1 hostname)" = node01
   check "no unit failed" fails_on node01 "systemctl --failed --no-legend --plain | grep -q ."
 }
 
