@@ -5,49 +5,16 @@
 # stands on: controller/hosts/hosts_spec* controller/image/programs* controller/options controller/ports/{run_ports,store}* controller/power/redfish*
 # stands on: controller/rollout/service controller/{api,bringup,current,executor,link,nodes,plan,run,spec,ssh,store,trust} host
 # stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml sys
+# stands on: tests/e2e/hosts
 source "$(dirname "$0")/lib.sh"
-source scripts/chroot-lib.sh
+source tests/e2e/hosts/stock.sh
 spec_of() { small_spec "$1"; echo "acceptance: { profile: lab }"; }
 spec_of 3 >"$work/cluster.yaml"
 spec_of 2 >"$work/two.yaml"
 spec_of 1 >"$work/one.yaml"
 lab_up
 
-# The third machine was not made by muster: Debian as mmdebstrap makes it, with what its owner installed and an address of its own.
-# Of what the playbooks want, some packages are left out. Written to its drive before it is switched on for the first time.
-site_packages=linux-image-cloud-amd64,initramfs-tools,systemd-sysv,udev,dbus,iproute2,openssh-server,sudo,ufw,iptables,chrony,xfsprogs,mdadm,fio,ca-certificates
-stock_root() {  # stock_root FOLDER ADDRESS MAC ROOT-PARTUUID
-  mmdebstrap --quiet --mode=root --variant=important --include="$site_packages" bookworm "$1" - <<<"$(chroot_sources bookworm)"
-  printf 'stock\n' >"$1/etc/hostname"
-  printf '127.0.0.1 localhost stock\n' >"$1/etc/hosts"
-  printf 'PARTUUID=%s / ext4 defaults 0 1\n' "$4" >"$1/etc/fstab"
-  printf '[Match]\nMACAddress=%s\n[Network]\nAddress=%s/24\nGateway=10.20.0.1\n' "$3" "$2" >"$1/etc/systemd/network/10-site.network"
-  printf 'Acquire::http::Proxy "http://10.20.0.1:3142";\n' >"$1/etc/apt/apt.conf.d/00site"
-  chroot "$1" sh -ec 'systemctl enable -q systemd-networkd ssh
-    useradd -m -s /bin/bash ops; install -d -m 700 -o ops -g ops /home/ops/.ssh
-    echo "ops ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/ops; chmod 440 /etc/sudoers.d/ops'
-  install -m 600 "$MUSTER_LAB_DIR/ssh/id_ed25519.pub" "$1/home/ops/.ssh/authorized_keys"
-  chroot "$1" chown ops:ops /home/ops/.ssh/authorized_keys
-}
-stock_machine() {  # stock_machine NODE ADDRESS MAC
-  local root=$work/stock part disk first last esp
-  part=$(cat /proc/sys/kernel/random/uuid)
-  stock_root "$root" "$2" "$3" "$part"
-  disk=$(find "$MUSTER_LAB_DIR/nodes/$1" -name 'os*.img')
-  sgdisk -Z -n 1:2048:+256M -t 1:ef00 -n 2:0:0 -u "2:$part" "$disk" >/dev/null
-  first=$(sgdisk -i 2 "$disk" | sed -n 's/^First sector: \([0-9]*\).*/\1/p')
-  last=$(sgdisk -i 2 "$disk" | sed -n 's/^Last sector: \([0-9]*\).*/\1/p')
-  esp=$disk@@1M
-  mformat -i "$esp" -F -T 524288 ::
-  mmd -i "$esp" ::/EFI ::/EFI/BOOT ::/loader ::/loader/entries
-  mcopy -i "$esp" /usr/lib/systemd/boot/efi/systemd-bootx64.efi ::/EFI/BOOT/BOOTX64.EFI
-  mcopy -i "$esp" "$root"/boot/vmlinuz-* ::/vmlinuz
-  mcopy -i "$esp" "$root"/boot/initrd.img-* ::/initrd
-  printf 'title Debian\nlinux /vmlinuz\ninitrd /initrd\noptions root=PARTUUID=%s ro console=ttyS0\n' "$part" | mcopy -i "$esp" - ::/loader/entries/debian.conf
-  mkfs.ext4 -q -F -d "$root" -E "offset=$((first * 512))" "$disk" "$(((last - first + 1) / 2))k"
-  rm -rf --one-file-system "$root"
-  $muster lab power "$1" on
-}
+# The third machine was not made by muster. Of what the playbooks want, its owner has left some packages out.
 stock_machine node03 10.20.0.13 52:54:00:20:00:03 >"$work/stock.log" 2>&1 || { cat "$work/stock.log"; die "a stock Debian for node03"; }
 $muster up "$work/two.yaml" --yes --report "$work/report" >/dev/null
 
