@@ -49,9 +49,10 @@ MUSTER_PARAMETERS(
     optional(key, "the key itself, ASCII-armoured"),
     optional(key_url, "URL of the key; requires `key_sha256`"),
     optional(key_sha256, "digest of the file at `key_url`"),
-    optional(signed_by,
-             "path of a keyring that is already on the node; without `uris`, on a node whose mirror is signed "
-             "again, that mirror's key comes in its place"),
+    optional(
+        signed_by,
+        "path of a keyring that is already on the node; without `uris`, on a node whose mirror is signed "
+        "again, that mirror's key comes in its place"),
     optional(
         check_valid_until,
         "false: also accept signed lists past their expiry date, from mirrors that are no longer updated"),
