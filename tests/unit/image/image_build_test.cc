@@ -219,7 +219,8 @@ TEST_CASE("a tree that lacks something is refused before it is an image, with th
   refused("bullseye has in the package systemd");
 }
 
-TEST_CASE("a component of this machine's sources that the recipe's release lacks is no error", "[image][apt]") {
+TEST_CASE("a component of this machine's sources that the recipe's release lacks is no error",
+          "[image][apt]") {
   Bench b;
   b.dir.write("host/etc/os-release", "ID=debian\nVERSION_CODENAME=s\n");
   b.request.recipe.mirror = "";
