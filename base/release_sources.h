@@ -13,10 +13,12 @@ struct AptMirror {
   std::string mirror;    // "http://mirror.example/debian", without a slash at the end; empty: not declared
   std::string security;  // URL of the release's -security pocket; kNoMirror: there is none
   bool updates = true;   // the mirror has SUITE-updates
+  std::string key = {};  // public keys, ASCII-armoured, if a site signs it again; empty: those of the archive
   bool declared() const { return !mirror.empty(); }
 };
 
 inline constexpr const char* kNoMirror = "none";
+inline constexpr const char* kMirrorKey = "/etc/apt/keyrings/muster-mirror.asc";  // AptMirror::key, on a node
 
 std::string without_slash(std::string url);  // removes slashes at the end
 // Where a mirror of the distribution has the security updates: "http://m/debian-security" for

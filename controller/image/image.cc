@@ -80,12 +80,16 @@ std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources.text}}));
 }
 
-// The builder leaves the sources in sources.list: some releases have them in another file.
+std::string own_key(const Build& b) { return b.stage + "/mirror.asc"; }
+
+// The builder leaves the sources in sources.list, with its own path of the key: some releases have them in
+// another file, and a declared key has another path on nodes.
 ImageRecipe with_sources(const Build& b) {
   ImageRecipe out = b.recipe;
-  if (b.sources.file == kSourcesList) return out;
+  if (!b.recipe.key.empty()) out.files.push_back({kMirrorKey, b.recipe.key});
+  if (b.sources.file == kSourcesList && b.recipe.key.empty()) return out;
   out.files.push_back({b.sources.file, b.sources.text});
-  out.files.push_back({kSourcesList, ""});
+  if (b.sources.file != kSourcesList) out.files.push_back({kSourcesList, ""});
   return out;
 }
 
@@ -112,6 +116,7 @@ Status bootstrap(const Build& b) {
   const Files files("/");
   const std::string overlay = b.stage + "/overlay";
   const ImageRecipe recipe = with_sources(b);
+  if (!recipe.key.empty()) TRY_(files.write(own_key(b), recipe.key));
   for (size_t i = 0; i < recipe.files.size(); ++i)
     TRY_(files.write(fmt::format("{}/{}", overlay, i), recipe.files[i].content, recipe.files[i].mode));
   const std::string script = b.stage + "/customize.sh";
@@ -376,7 +381,7 @@ Status build(const Build& b) {
   m.files = files.files;
   std::error_code ec;
   for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work",
-                               "/tree", "/ours", "/lists", "/log"})
+                               "/tree", "/ours", "/lists", "/log", "/mirror.asc"})
     fs::remove_all(b.stage + leftover, ec);
   return write_records(b, m);
 }
@@ -459,10 +464,10 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
     if (why.empty()) return present;
   }
   report(b, why, 0);
-  TRY(b.sources, find_sources(b.recipe, Files(request.host_root), process));
+  b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
+  TRY(b.sources, find_sources(b.recipe, own_key(b), Files(request.host_root), process));
   for (const auto& name : Files("/").list(b.folder))
     if (name.starts_with(".build-")) remove_tree(b, b.folder + "/" + name);
-  b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
   const auto built = fetch_or_build(b);
   auto info = built ? publish(b) : Result<ImageInfo>(built.error());
   if (!info)

@@ -85,9 +85,11 @@ void use_mirror(ImageRecipe& recipe, const AptMirror& declared) {
   recipe.mirror = declared.mirror;
   recipe.security_mirror = pockets ? declared.security : kNoMirror;
   recipe.updates = declared.updates;
+  recipe.key = declared.key;
 }
 
-Result<ImageSources> find_sources(const ImageRecipe& recipe, const Files& host, Process& process) {
+Result<ImageSources> find_sources(const ImageRecipe& recipe, const std::string& own_key, const Files& host,
+                                  Process& process) {
   const Distribution* distribution = find_distribution(recipe.distribution);
   if (!distribution) return fail(Code::invalid, "unknown distribution " + recipe.distribution);
   std::vector<AptPocket> pockets;
@@ -102,7 +104,11 @@ Result<ImageSources> find_sources(const ImageRecipe& recipe, const Files& host, 
   } else {
     pockets = mirror_pockets(recipe, *distribution);
   }
-  TRY(const std::string key, archive_key(*distribution, host));
+  std::string key = kMirrorKey, builders_key = own_key;
+  if (recipe.key.empty()) {
+    TRY(key, archive_key(*distribution, host));
+    builders_key = key;
+  }
   const std::string& firmware = distribution->firmware_component;
   for (AptPocket& pocket : pockets)
     if (Names& have = pocket.components; !recipe.firmware.empty() && !firmware.empty() &&
@@ -110,7 +116,8 @@ Result<ImageSources> find_sources(const ImageRecipe& recipe, const Files& host, 
       have.push_back(firmware);
   const Release* release = find_release(recipe.suite);
   const std::string file = release ? release->sources_file : kSourcesList;
-  return ImageSources{file, sources_text(file, pockets, key), sources_text(kSourcesList, pockets, key)};
+  return ImageSources{file, sources_text(file, pockets, key),
+                      sources_text(kSourcesList, pockets, builders_key)};
 }
 
 std::string apt_complaints(const std::string& output) {

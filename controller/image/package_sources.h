@@ -32,9 +32,11 @@ struct ImageSources {
   std::string text;   // of that file
   std::string lines;  // the same in the format of sources.list, in which the builder takes it
 };
-// not_found: `host` lacks the archive's key, or has no repository of its release; invalid: no mirror is
-// declared and `host` has another distribution. Writes nothing.
-Result<ImageSources> find_sources(const ImageRecipe& recipe, const Files& host, Process& process);
+// `own_key`: where a key that the recipe has (AptMirror::key) is while the image is built. not_found: `host`
+// lacks the archive's key, or has no repository of its release; invalid: no mirror is declared and `host` has
+// another distribution. Writes nothing.
+Result<ImageSources> find_sources(const ImageRecipe& recipe, const std::string& own_key, const Files& host,
+                                  Process& process);
 
 // What apt and mmdebstrap report as wrong, a line each and each once: "E: Unable to locate package x".
 std::string apt_complaints(const std::string& output);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/release_sources.h"
 #include "base/split.h"
@@ -283,6 +284,7 @@ std::string canonical(const ImageRecipe& recipe) {
   if (recipe.distribution != default_distribution().id) j["distribution"] = recipe.distribution;
   if (!recipe.components.empty() && recipe.components != distribution_of(recipe).components)
     j["components"] = recipe.components;
+  if (!recipe.key.empty()) j["key"] = sha256(recipe.key);
   return dump_json(j);
 }
 

@@ -33,8 +33,9 @@ struct ImageRecipe {
   std::vector<std::string> components = {};  // empty: those of the distribution
   std::string mirror = {};
   std::string security_mirror =
-      {};               // with a mirror: never empty; kNoMirror if that mirror has no security pocket
-  bool updates = true;  // the mirror has SUITE-updates
+      {};                // with a mirror: never empty; kNoMirror if that mirror has no security pocket
+  bool updates = true;   // the mirror has SUITE-updates
+  std::string key = {};  // AptMirror::key; only a spec declares one
   std::map<std::string, std::string> kernel = {};  // variant -> package
   std::vector<std::string> packages = {};
   std::vector<std::string> firmware = {};  // packages that need the distribution's component for firmware

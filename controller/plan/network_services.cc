@@ -47,6 +47,7 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
           {"apt_mirror", ours ? apt.mirror : ""},
           {"apt_security", ours ? apt.security : ""},
           {"apt_updates", apt.updates},
+          {"apt_key", ours ? apt.key : ""},
           {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
           {"port_settings", ours ? port_settings(n) : Json()},
           {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};

@@ -46,8 +46,8 @@ refused no-chrony "E: .*[Pp]ackage '?chrony" "an archive without a package that 
 # ---- a node
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
 check "the build says which kernel modules there are" grep -qE 'RAM system: [0-9]+ kernel modules' "$work/up.log"
-check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/good/ubuntu" 1
-check "which is deb822 and names the key" node_ssh node01 grep -q '^Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg' /etc/apt/sources.list.d/ubuntu.sources
+check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/good/ubuntu" 1 /usr/share/keyrings/ubuntu-archive-keyring.gpg
+check "they are deb822" node_ssh node01 grep -q "'^Types: deb'" /etc/apt/sources.list.d/ubuntu.sources
 check "this is the look-alike" test "$(os_release PRETTY_NAME)" = "Look-alike of Ubuntu 24.04"
 check "the kernel is the one behind the meta package" node_ssh node01 dpkg-query -W linux-image-generic linux-firmware
 image=$MUSTER_LAB_DIR/state/images/cpu/current
@@ -58,17 +58,20 @@ check "what was measured is in the report" jq -e 'any(.nodes[].checks[]; .verdic
 $muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"
 
-# ---- another package: the node gets it from the archive, then the image with it, in place
+# ---- a mirror that the site signs again, with its key, and another package: the node gets both, then the image with them, in place
 put_data
 data >"$work/data"
 first_boot=$(boot_id) first_slot=$(slot)
-sed -i 's/^packages: .*/packages: [ hello, tree ]/' "$work/cluster.yaml"
+key=$(gpg --batch --armor --export foreign@example.org | jq -Rs .)   # a text in quotation marks, with \n for its lines
+sed -i -e 's/^packages: .*/packages: [ hello, tree ]/' -e "s|/good/ubuntu }|/foreign/ubuntu, key: ${key//\\/\\\\} }|" "$work/cluster.yaml"
+signed_by=/etc/apt/keyrings/muster-mirror.asc
 $muster up "$work/cluster.yaml" --yes --report "$work/more" >"$work/more.log" || { tail -n 40 "$work/more.log"; die "one package more"; }
 check "the package is there, and the node was not restarted" test "$(on tree --version | cut -c 1-4) $(boot_id)" = "tree $first_boot"
+check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/foreign/ubuntu" 1 $signed_by
 $muster plan --kind reimage --limit node01 | tee "$work/plan.log"
 check "the plan says that the new image goes in place" grep -q 'in place' "$work/plan.log"
 $muster reimage node01 --yes --report "$work/reimaged" >"$work/reimage.log" || { tail -n 40 "$work/reimage.log"; die "reimage"; }
-check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/good/ubuntu" 1
+check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/foreign/ubuntu" 1 $signed_by
 check "it runs from the other slot" test -n "$first_slot" -a "$(slot)" != "$first_slot"
 check "the package is in its image" sh -c "grep -q '\"tree\"' '$image/build.json' && $muster lab ssh node01 -- test -x /usr/bin/tree"
 check "its data, /state and its host key are as they were" same_data

@@ -24,7 +24,7 @@ release() {  # release VERSION CODENAME SOURCES-FILE ENTRIES
   serve_archive "$work/www"
   $muster up "$work/cluster.yaml" --yes --report "$work/report-$1" | tee "$work/up.log"
   check "the build says which kernel modules there are, and which are not" grep -E 'RAM system: [0-9]+ kernel modules' "$work/up.log"
-  check_system "$2" "$3" "http://10.20.0.1:$archive_port/ubuntu" "$4"
+  check_system "$2" "$3" "http://10.20.0.1:$archive_port/ubuntu" "$4" /usr/share/keyrings/ubuntu-archive-keyring.gpg
   check "this is Ubuntu itself, with its kernel" sh -c "case '$(os_release PRETTY_NAME) $(on uname -r)' in 'Ubuntu $1'*-generic) ;; *) exit 1 ;; esac"
   $muster up "$work/cluster.yaml" --yes --report "$work/again-$1" >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
   check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"

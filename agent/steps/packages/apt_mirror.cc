@@ -18,10 +18,15 @@ namespace {
 struct WantedAptMirror {
   std::string mirror, security_mirror;
   bool updates = true;
+  std::string key;
+  OwnFile key_file() const { return {kMirrorKey, key, 0644}; }
 };
 MUSTER_PARAMETERS(WantedAptMirror, required(mirror, "URL of the mirror"),
                   required(security_mirror, "URL of the security mirror, or `none`"),
-                  optional(updates, "whether the mirror has the -updates suite"))
+                  optional(updates, "whether the mirror has the -updates suite"),
+                  optional(key,
+                           "the public keys of a mirror that is signed again, ASCII-armoured; default: those "
+                           "of the archive"))
 
 Status check_url(const std::string& url, const char* key) {
   const bool web = url.starts_with("http://") || url.starts_with("https://");
@@ -63,8 +68,9 @@ std::vector<std::string> components(const Files& files, const Release& release,
 // Returns the path of the archive's key, as the host's other sources for these mirrors name it; "" if there
 // is no key.
 Result<std::string> keyring(const Files& files, const AptMirror& mirror, const Release& release) {
-  const std::string& own = find_distribution(release.distribution)->keyring;
-  if (!files.exists(own)) return std::string();
+  const std::string own =
+      mirror.key.empty() ? find_distribution(release.distribution)->keyring : std::string(kMirrorKey);
+  if (mirror.key.empty() && !files.exists(own)) return std::string();
   const std::string& suite = release.codename;
   TRY(const std::string key,
       common_key(files, {mirror.mirror}, {suite, suite + "-updates"}, own, release.sources_file));
@@ -77,7 +83,7 @@ Result<std::string> keyring(const Files& files, const AptMirror& mirror, const R
 Result<OwnFile> sources_file(const Files& files, const WantedAptMirror& want) {
   TRY(const Release* release, own_release(files));
   const Distribution& distribution = *find_distribution(release->distribution);
-  const AptMirror mirror{want.mirror, want.security_mirror, want.updates};
+  const AptMirror mirror{want.mirror, want.security_mirror, want.updates, want.key};
   TRY(const std::string key, keyring(files, mirror, *release));
   const auto pockets = pockets_of(mirror, release->codename, components(files, *release, distribution));
   return OwnFile{release->sources_file, sources_text(release->sources_file, pockets, key), 0644};
@@ -91,12 +97,14 @@ bool is_listed_twice(const Files& files, const OwnFile& own) {
 Result<CheckResult> check_apt_mirror(StepContext& context, const WantedAptMirror& want) {
   TRY(const OwnFile file, sources_file(context.files, want));
   Diff diff;
+  if (!want.key.empty()) add_difference(context.files, want.key_file(), diff);
   add_difference(context.files, file, diff);
   if (is_listed_twice(context.files, file)) diff.add(std::string(kSourcesList) + " names this release, too");
   return diff.result();
 }
 
 Status apply_apt_mirror(StepContext& context, const WantedAptMirror& want) {
+  if (!want.key.empty()) TRY_(put(context.files, want.key_file()));
   TRY(const OwnFile file, sources_file(context.files, want));
   const std::string candidate = "/var/lib/muster/apt" + file.path.substr(file.path.rfind('/'));
   TRY_(context.files.write(candidate, file.text));

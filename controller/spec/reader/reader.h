@@ -87,6 +87,7 @@ class SpecReader {
   void read_apt(const YamlNode* network);
   void read_mirror(const YamlNode* section, const Distribution& distribution);
   std::string mirror_url(const YamlNode* at, const std::string& path, const Distribution& distribution);
+  std::string mirror_key(const YamlNode* at, const std::string& path);
   void check_mirrors();
   // The section of `network` that apt_path() names; null if it is not there.
   static const YamlNode* mirror_section(const YamlNode* network, const Distribution& distribution);

@@ -34,16 +34,28 @@ std::string SpecReader::mirror_url(const YamlNode* at, const std::string& path,
   return "";
 }
 
+std::string SpecReader::mirror_key(const YamlNode* at, const std::string& path) {
+  if (!at || !at->is_text()) return "";
+  std::string text = at->text;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const std::string block = "PGP PUBLIC KEY BLOCK-----";
+  if (text.starts_with("-----BEGIN " + block) && text.ends_with("-----END " + block)) return text + "\n";
+  error(*at, path, "expected public keys in one ASCII-armoured block: -----BEGIN " + block);
+  return "";
+}
+
 // The location of security updates is always derived from the mirror or declared, never omitted by accident.
 void SpecReader::read_mirror(const YamlNode* section, const Distribution& distribution) {
   if (!section || !section->is_map()) return;
   const std::string at = apt_path(distribution);
   const YamlNode *mirror = child(section, "mirror"), *security = child(section, "security_mirror"),
-                 *updates = child(section, "updates");
+                 *updates = child(section, "updates"), *key = child(section, "key");
   AptMirror out;
   out.mirror = mirror_url(mirror, at + ".mirror", distribution);
   out.updates = !updates || !yaml_is_boolean(*updates) || yaml_boolean(*updates);
-  if (!mirror && (security || updates)) error(*section, at + ".mirror", "is required by the other keys");
+  out.key = mirror_key(key, at + ".key");
+  if (!mirror && (security || updates || key))
+    error(*section, at + ".mirror", "is required by the other keys");
   if (security && security->is_text())
     out.security =
         security->text == kNoMirror ? kNoMirror : mirror_url(security, at + ".security_mirror", distribution);

@@ -33,13 +33,14 @@ boot_id() { on cat /proc/sys/kernel/random/boot_id; }
 slot() { on sed -n "'s/.*muster.slot=\\([ab]\\).*/\\1/p'" /proc/cmdline; }
 
 # One system: its release, its package sources (so many entries in that file, and none elsewhere), its services.
-check_system() {  # check_system CODENAME SOURCES-FILE MIRROR ENTRIES
+check_system() {  # check_system CODENAME SOURCES-FILE MIRROR ENTRIES KEY
   local unit state
   check "node01 is accepted" test "$(node_state node01)" = accepted
   check "its system is Ubuntu $1" test "$(os_release ID) $(os_release VERSION_CODENAME)" = "ubuntu $1"
   check "the RAM system booted the image's only kernel" test "$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .kernel')" = "$(on uname -r)"
   on cat "$2"
-  check "package sources: $2 has the mirror" node_ssh node01 grep -q "$3" "$2"
+  check "package sources: $2 has the mirror" node_ssh node01 grep -qF "$3" "$2"
+  check "and names its key" node_ssh node01 grep -qiF "'signed-by'" "$2" "&&" grep -qF "$5" "$2"
   check "the release is listed once" test "$(on sh -c "'cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null'" | grep -cE "^(deb|URIs:) ")" = "$4"
   check "every list is fetched, without a warning" test "$(on "sudo apt-get -qq update --error-on=any 2>&1 && echo fetched")" = fetched
   check "with updates and security, main and universe" test "$(on apt-get indextargets --format "'\$(RELEASE)/\$(COMPONENT)'" "'Created-By: Packages'" | LC_ALL=C sort | tr '\n' ' ')" = \

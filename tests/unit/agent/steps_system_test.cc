@@ -256,6 +256,27 @@ TEST_CASE("apt_mirror: a release with a file of its own has it there, and once",
   CHECK(r.machine.get(own).find("\nComponents: main universe\n") != std::string::npos);
 }
 
+TEST_CASE("apt_mirror: a mirror that is signed again brings its key, and needs no other", "[apt]") {
+  Run r;
+  make_ubuntu(r.machine, "noble");
+  Json params = kUbuntuMirror;
+  const std::string own = "/etc/apt/sources.list.d/ubuntu.sources",
+                    key = "/etc/apt/keyrings/muster-mirror.asc";
+  params["key"] = "key 1\n";
+  REQUIRE(r.apply("apt_mirror", params).ok());
+  CHECK(r.machine.get(key) == "key 1\n");
+  CHECK(r.machine.get(own).find("\nSigned-By: " + key + "\n") != std::string::npos);
+  CHECK(r.check("apt_mirror", params)->holds == Holds::yes);
+  params["key"] = "key 2\n";
+  CHECK(r.check("apt_mirror", params)->holds == Holds::no);
+  REQUIRE(r.apply("apt_mirror", params).ok());
+  CHECK(r.machine.get(key) == "key 2\n");
+  // The archive's own again.
+  REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
+  CHECK(r.machine.get(own).find("\nSigned-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("apt_mirror: 22.04 has lines, and a system that is not known is refused", "[apt]") {
   Run r;
   make_ubuntu(r.machine, "jammy");

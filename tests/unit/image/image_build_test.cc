@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/json_at.h"
+#include "base/release_sources.h"
 #include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
@@ -229,6 +230,16 @@ TEST_CASE("an image has its release's sources in the file where a node has them"
   REQUIRE(b.build());
   CHECK(b.debian.sources.find(" http://m/x noble-security main universe\n") != std::string::npos);
   for (const char* file : {"/etc/apt/sources.list.d/ubuntu.sources", "/etc/apt/sources.list"})
+    CHECK(b.debian.script.find("\"$1\"'" + std::string(file) + "'\n") != std::string::npos);
+}
+
+TEST_CASE("a declared key of the mirror is in the image, and its sources name it there", "[image][apt]") {
+  Bench b;
+  b.request.recipe.suite = "bookworm";
+  b.request.recipe.key = "key\n";
+  REQUIRE(b.build());
+  CHECK(b.debian.sources.find("/mirror.asc] http://m/debian bookworm") != std::string::npos);
+  for (const char* file : {kMirrorKey, kSourcesList})
     CHECK(b.debian.script.find("\"$1\"'" + std::string(file) + "'\n") != std::string::npos);
 }
 

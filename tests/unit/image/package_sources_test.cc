@@ -30,7 +30,9 @@ struct Host : Process {
   Result<Output> run(const Command& command) override {
     return command.argv.at(0) == "apt-get" ? Output{0, targets, ""} : Output{1, "", "not expected"};
   }
-  Result<ImageSources> of(const ImageRecipe& recipe) { return find_sources(recipe, files, *this); }
+  Result<ImageSources> of(const ImageRecipe& recipe) {
+    return find_sources(recipe, "/stage/key.asc", files, *this);
+  }
   std::string text_of(const Result<ImageRecipe>& recipe) {
     REQUIRE(recipe);
     const auto found = of(*recipe);
@@ -167,6 +169,29 @@ TEST_CASE("the mirror of the spec takes the place of the recipe's, with its pock
   CHECK(host.text_of(sid) == listed({"http://10.20.0.9/debian sid main"}));
   use_mirror(*own, {"http://10.20.0.9/pool", kNoMirror, false});
   CHECK(host.text_of(own) == listed({"http://10.20.0.9/pool bookworm main"}));
+}
+
+TEST_CASE("a mirror that is signed again is verified by the declared key, on the builder and on nodes",
+          "[image][apt]") {
+  Host host;
+  const std::string key = find_distribution("ubuntu")->keyring, mirror = "http://10.20.0.9/pool";
+  REQUIRE(host.files.remove(key).ok());  // none is needed
+  for (const std::string suite : {"jammy", "noble"}) {
+    CAPTURE(suite);
+    auto recipe = ubuntu_with("", suite);
+    REQUIRE(recipe);
+    use_mirror(*recipe, {mirror, mirror, false, "key 1\n"});
+    const auto found = host.of(*recipe);
+    REQUIRE(found);
+    CHECK(found->lines ==
+          listed({mirror + " " + suite + " main universe", mirror + " " + suite + "-security main universe"},
+                 "/stage/key.asc"));
+    CHECK(found->text.find(kMirrorKey) != std::string::npos);
+    CHECK(found->text.find("/stage") == std::string::npos);
+    const std::string before = canonical(*recipe);
+    use_mirror(*recipe, {mirror, mirror, false, "key 2\n"});
+    CHECK(canonical(*recipe) != before);  // so the image is built again
+  }
 }
 
 TEST_CASE("of what the builder prints, what is wrong is kept", "[image][apt]") {

@@ -206,18 +206,22 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
   };
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
   spec.network.apt["debian"] = {"http://10.20.0.9/debian", "http://10.20.0.9/debian-security", true};
-  spec.network.apt["ubuntu"] = {"http://10.20.0.9/ubuntu", kNoMirror, false};
+  spec.network.apt["ubuntu"] = {"http://10.20.0.9/ubuntu", kNoMirror, false, "line\nline\n"};
   const auto steps = steps_of(spec, "node02", "base");
   CHECK(params_of(steps, "base/package mirror") ==
         Json{{"mirror", "http://10.20.0.9/debian"},
              {"security_mirror", "http://10.20.0.9/debian-security"},
-             {"updates", true}});
+             {"updates", true},
+             {"key", ""}});
   CHECK(find(steps, "base/proxy of apt") < find(steps, "base/package mirror"));
   CHECK(find(steps, "base/package mirror") < find(steps, "base/time zones"));
   // The mirror is that of the distribution of the node's image.
   for (auto& [name, image] : spec.images) image.distribution = "ubuntu";
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror") ==
-        Json{{"mirror", "http://10.20.0.9/ubuntu"}, {"security_mirror", "none"}, {"updates", false}});
+        Json{{"mirror", "http://10.20.0.9/ubuntu"},
+             {"security_mirror", "none"},
+             {"updates", false},
+             {"key", "line\nline\n"}});
   spec.network.apt.erase("ubuntu");
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
   for (auto& [name, image] : spec.images) image.distribution = default_distribution().id;

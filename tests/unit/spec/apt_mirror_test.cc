@@ -109,6 +109,23 @@ TEST_CASE("each distribution has a mirror of its own", "[spec][apt]") {
         Paths{"network.apt"});
 }
 
+TEST_CASE("a mirror that is signed again has its public key in the spec, and no other text", "[spec][apt]") {
+  const std::string begin = "-----BEGIN PGP PUBLIC KEY BLOCK-----",
+                    end = "-----END PGP PUBLIC KEY BLOCK-----";
+  const auto declared = [](const std::string& key) {
+    return with_network("apt: { ubuntu: { mirror: \"http://10.20.0.9/pool\", key: \"" + key + "\" } }");
+  };
+  const ParsedSpec signed_again = declared(begin + "\\n\\nmQ==\\n" + end + "\\n\\n");
+  CHECK(paths_of(signed_again).empty());
+  CHECK(signed_again.spec.network.apt_of("ubuntu").key == begin + "\n\nmQ==\n" + end + "\n");
+  CHECK(signed_again.spec.network.apt_of("debian").key.empty());
+  for (const std::string bad : {"/etc/key.gpg", begin.c_str(), "-----BEGIN PGP PRIVATE KEY BLOCK-----"}) {
+    CAPTURE(bad);
+    CHECK(paths_of(declared(bad)) == Paths{"network.apt.ubuntu.key"});
+  }
+  CHECK_FALSE(paths_of(with_network("apt: { key: \"" + begin + end + "\" }")).empty());
+}
+
 TEST_CASE("a mirror of another distribution, or none where one is needed, is an error with its place",
           "[spec][apt]") {
   CHECK(paths_of(with_network("apt: { mirror: \"http://10.20.0.9/ubuntu/\" }")) ==
