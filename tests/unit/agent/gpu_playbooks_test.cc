@@ -75,7 +75,6 @@ const Names kDebian = {"libcuda1",
                        "libnvidia-sandboxutils",
                        "libnvidia-vksc-core",
                        "libnvoptix1",
-                       "libxnvctrl0",
                        "nvidia-driver",
                        "nvidia-driver-bin",
                        "nvidia-driver-cuda",
@@ -155,6 +154,7 @@ const Names kOthers = {"nvlsm",
                        "gdrdrv-dkms",
                        "libgdrapi",
                        "libnccl2",
+                       "libxnvctrl0",  // Open MPI needs the distribution's, through hwloc
                        "linux-modules-nvidia-580-server-open-6.8.0-60-generic"};
 
 TEST_CASE("gpu-vendor: whatever the driver's packages are called, they are locked to its version", "[gpu]") {
