@@ -48,7 +48,9 @@ MUSTER_PARAMETERS(
     optional(key, "the key itself, ASCII-armoured"),
     optional(key_url, "URL of the key; requires `key_sha256`"),
     optional(key_sha256, "digest of the file at `key_url`"),
-    optional(signed_by, "path of a keyring that is already on the node"),
+    optional(signed_by,
+             "path of a keyring that is already on the node; if this system's own mirror is signed again, "
+             "the key that is declared for it counts there instead"),
     optional(
         check_valid_until,
         "false: also accept signed lists past their expiry date, from mirrors that are no longer updated"),
@@ -106,7 +108,10 @@ Status complete_apt_repository(const StepContext& context, WantedAptRepository& 
   TRY_(check_name(want.name, "apt_repository"));
   if (want.uris.empty() || want.suites.empty()) {
     TRY(const DistributionSource own, distribution_source(context.files));
-    if (want.uris.empty()) want.uris.assign(own.uris.begin(), own.uris.end());
+    if (want.uris.empty()) {
+      want.uris.assign(own.uris.begin(), own.uris.end());
+      if (!own.key.empty() && !want.signed_by.empty()) want.signed_by = own.key;
+    }
     if (want.suites.empty()) {
       want.suites = {own.suite};
       for (const auto& pocket : want.pockets) want.suites.push_back(own.suite + "-" + pocket);

@@ -13,6 +13,7 @@ namespace muster::steps {
 struct DistributionSource {
   std::string suite;              // the codename in os-release: "trixie"
   std::vector<std::string> uris;  // of that suite's component main, in the order of the files
+  std::string key = {};           // kMirrorKey if its sources name that; else ""
 };
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
