@@ -262,10 +262,10 @@ Status write_records(const Build& b, ImageManifest& m) {
   const Json packages = installed_packages(files.read(b.stage + kDpkgStatus).value_or(""));
   std::error_code ec;
   fs::remove(b.stage + kDpkgStatus, ec);
-  return files.write(
-      b.stage + "/build.json",
-      dump_json(Json{
-          {"inputs", b.inputs}, {"sources", b.sources}, {"packages", packages}, {kBuiltAt, wall_clock()}}));
+  return files.write(b.stage + "/build.json", dump_json(Json{{"inputs", b.inputs},
+                                                             {"sources", b.sources.text},
+                                                             {"packages", packages},
+                                                             {kBuiltAt, wall_clock()}}));
 }
 
 bool complete(const ImageInfo& info) {

@@ -415,7 +415,7 @@ std::vector<Cause> present_causes(const Book& book) {
     Cause& cause = out.emplace_back();
     cause.id = open.cause;
     cause.kind = *kind;
-    cause.nodes.assign(open.nodes.begin(), open.nodes.end());
+    for (const std::string& node : open.nodes) cause.nodes.emplace_back(node);
     cause.common = open.common;
     cause.common_value = open.common_value;
     cause.since = open.since;

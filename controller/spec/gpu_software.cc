@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <regex>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -57,7 +57,8 @@ WrongVariable complete_driver_variables(std::map<std::string, std::string>& vars
                                         const std::map<std::string, std::string>& of_all) {
   const char* kDriver = "nvidia_driver";
   const char* kBranch = "nvidia_branch";
-  const auto own = vars.find(kDriver), common = of_all.find(kDriver);
+  const auto own = vars.find(kDriver);
+  const auto common = of_all.find(kDriver);
   const bool has_version = own != vars.end() || common != of_all.end();
   const std::string version = own != vars.end() ? own->second : has_version ? common->second : "";
   const std::string branch = driver_branch(version);

@@ -125,10 +125,10 @@ submit() { on node01 sbatch --parsable --no-requeue -w "$1" --chdir=/tmp --outpu
 declare -A job before
 working="node03 node04 node06"
 for n in $working; do
-  # The time after 30 of 300 lines, and after all: how much slower the job is beside the rollout. Those of the storage's nodes end when
-  # the test says so, so that node06 waits for them, drained.
+  # The time after 30 of 300 lines, and after all: how much slower the job is beside the rollout. Each ends when the test says so: node06
+  # is to be in a batch with a storage node, and to wait for its job, drained.
   # shellcheck disable=SC2016  # for the node's shell
-  job[$n]=$(submit "$n" "began=\$(date +%s); for i in \$(seq 300); do seq \$i 20000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 1; [ \$i != 30 ] || echo \$((\$(date +%s) - began)) >/shared/jobs/$n.took; done; echo \$((\$(date +%s) - began)) >>/shared/jobs/$n.took; while [ $n != node06 ] && [ ! -e /shared/jobs/go ]; do sleep 1; done; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
+  job[$n]=$(submit "$n" "began=\$(date +%s); for i in \$(seq 300); do seq \$i 20000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 1; [ \$i != 30 ] || echo \$((\$(date +%s) - began)) >/shared/jobs/$n.took; done; echo \$((\$(date +%s) - began)) >>/shared/jobs/$n.took; while [ ! -e /shared/jobs/go.$n ]; do sleep 1; done; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
 done
 for n in $nodes; do before[$n]=$(boot_id "$n")/$(firmware_boots "$n")/$(image_of "$n"); done
 # shellcheck disable=SC2016
@@ -150,12 +150,14 @@ check "the canary serves nothing and is idle" wait_until 60 sh -c "$muster rollo
 (rollout start --wait --json >"$work/first.json"; echo $? >"$work/first.exit") &
 first=$!
 # node06 waits, drained, for the job of a storage node; an operator gives it back, and a job starts on it.
+check "node06 is in a batch with a storage node" wait_until 3600 slowly sh -c "$muster rollout status --json | jq -e '.batch.nodes | length == 2 and index(\"node06\")'"
+on node01 sudo touch /shared/jobs/go.node06
 check "node06 is drained for its re-image" wait_until 3600 slowly slurm_is node06 "drained|muster reimage"
 scontrol node06 resume
 # shellcheck disable=SC2016
 late=$(submit node06 'for i in $(seq 120); do echo $i >>/shared/jobs/late; sleep 1; done')
 check "a job starts on it" wait_until 120 is_running "$late"
-on node01 sudo touch /shared/jobs/go
+on node01 sudo touch /shared/jobs/go.node03 /shared/jobs/go.node04
 wait $first
 echo "  the first night took $((SECONDS - start)) s: exit $(cat "$work/first.exit")"
 rollout status

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/lower.h"
+#include "base/release_sources.h"
 #include "base/split.h"
 #include "sys/os_release.h"
 
@@ -158,6 +159,7 @@ Result<DistributionSource> distribution_source(const Files& files) {
     if (out.uris.empty()) out.key = source.signed_by;
     for (const auto& uri : source.uris)
       if (!has(out.uris, uri)) out.uris.push_back(uri);
+    if (source.signed_by == kMirrorKey) out.key = kMirrorKey;
   }
   if (out.uris.empty())
     return fail(Code::not_found, "no apt source on this system provides " + out.suite + " main");

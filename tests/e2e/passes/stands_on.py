@@ -16,6 +16,8 @@ UNTESTED = {
     "playbooks/storage-beegfs.yaml": "BeeGFS is in no archive that the lab reaches",
     "images/debian-13-metal.yaml": "no end-to-end test installs Debian 13 with firmware; full-kernel does Debian 12",
     "images/ubuntu-*-metal.yaml": "no end-to-end test installs it; it adds nothing to the recipe that it names",
+    "playbooks/cuda-vendor.yaml": "no end-to-end test installs it; its packages and steps are those of gpu-vendor",
+    "playbooks/gpu-ubuntu.yaml": "Canonical's packages of drivers are in no archive that the lab reaches",
     "playbooks/tools.yaml": "no end-to-end test installs it",
 }
 AGES_NOTHING = ("base", "host", "sys")   # everything stands on it: short, bmc, reimage, adopt and stack name it, and are run for it

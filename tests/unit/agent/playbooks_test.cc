@@ -51,6 +51,18 @@ Json pauses() {
   return {{"paused", false}, {"pausing", false}, {"has_mpi", true}, {"drain_timeout_seconds", 86400}};
 }
 
+Json nvidia_variables() {
+  return {{"nvidia_repository", "http://10.20.0.1/nvidia"},
+          {"nvidia_key_url", "http://10.20.0.1/key"},
+          {"nvidia_key_sha256", std::string(64, 'a')},
+          {"nvidia_driver", "595.10.01"},
+          {"nvidia_branch", "595"},
+          {"nvidia_cuda", "13-0"},
+          {"nvidia_cuda_major", "13"},
+          {"nvidia_nccl", "2.28.3-1+cuda13.0"},
+          {"nvidia_dcgm", "1:4.4.1-1"}};
+}
+
 Json context() {
   const Json first = node("node01", "10.20.0.11"), second = node("node02", "10.20.0.12");
   Json out = {{"cluster", "lab"},
@@ -99,16 +111,7 @@ Json context() {
               {"soft_roce", true},
               {"acs", {{"bridges", Json::array()}}},
               {"rdma_ports", Json::array()},
-              {"vars",
-               {{"nvidia_repository", "http://10.20.0.1/nvidia"},
-                {"nvidia_key_url", "http://10.20.0.1/key"},
-                {"nvidia_key_sha256", std::string(64, 'a')},
-                {"nvidia_driver", "595.10.01"},
-                {"nvidia_branch", "595"},
-                {"nvidia_cuda", "13-0"},
-                {"nvidia_cuda_major", "13"},
-                {"nvidia_nccl", "2.28.3-1+cuda13.0"},
-                {"nvidia_dcgm", "1:4.4.1-1"}}}};
+              {"vars", nvidia_variables()}};
   out["controller"]["metrics"] = {"10.20.0.1:7481"};
   out["storage_shared"][0].update({{"address", "10.20.0.11"}, {"network", "10.20.0.0/24"}});
   out["storage_moosefs"] = out["storage_shared"];

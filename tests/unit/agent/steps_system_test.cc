@@ -288,6 +288,14 @@ TEST_CASE("apt_mirror: a mirror that is signed again brings its key, and needs n
   REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
   CHECK(r.machine.get(own).find("\nSigned-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg\n") !=
         std::string::npos);
+  // More of that mirror is signed by it, too.
+  REQUIRE(r.apply("apt_mirror", params).ok());
+  const Json more = {{"name", "more"},
+                     {"components", {"restricted"}},
+                     {"signed_by", "/usr/share/keyrings/ubuntu-archive-keyring.gpg"}};
+  REQUIRE(r.apply("apt_repository", more).ok());
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources").find("\nSigned-By: " + key + "\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("apt_mirror: 22.04 has lines, and a system that is not known is refused", "[apt]") {

@@ -111,7 +111,7 @@ TEST_CASE("baking: what depends on a node is refused, and so is an unknown playb
   image.bake = {"p"};
   ImageRequest request;
   const auto with = [&](const char* step) {
-    return bake(image, {{"p", playbook(step)}}, {{{"release", "550"}}, ""}, request);
+    return bake(image, {{"p", playbook(step)}}, inputs({{"release", "550"}}), request);
   };
   CHECK(
       with("  - { name: n, phase: image, module: file, params: { path: /x, content: \"{{node.name}}\" } }\n")

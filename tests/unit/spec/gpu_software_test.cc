@@ -23,7 +23,7 @@ ParsedSpec parsed(const Wishes& wishes) {
           "address: 10.20.1.1, secret: bmc }, disks: { os: { match: { serial: S1 } } }, vars: " +
           wishes.own_vars + " }\nroles: { gpu: { playbooks: [ " + wishes.played +
           " ] } }\nvars: " + wishes.vars + "\n",
-      {{"base", "gpu", "gpu-ubuntu", "gpu-vendor", "cuda-vendor"}, {}, {"debian-13"}});
+      {{"base", "gpu", "gpu-ubuntu", "gpu-vendor", "cuda-vendor"}, {}, {{"debian-13"}}});
 }
 
 // "PATH: message" of the only error; "" if there is none.
