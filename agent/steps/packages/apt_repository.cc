@@ -49,16 +49,9 @@ MUSTER_PARAMETERS(
     optional(key, "the key itself, ASCII-armoured"),
     optional(key_url, "URL of the key; requires `key_sha256`"),
     optional(key_sha256, "digest of the file at `key_url`"),
-<<<<<<< HEAD
     optional(signed_by,
              "path of a keyring that is already on the node; if this system's own mirror is signed again, "
              "the key that is declared for it counts there instead"),
-=======
-    optional(
-        signed_by,
-        "path of a keyring that is already on the node; without `uris`, on a node whose mirror is signed "
-        "again, that mirror's key comes in its place"),
->>>>>>> r1
     optional(
         check_valid_until,
         "false: also accept signed lists past their expiry date, from mirrors that are no longer updated"),
@@ -118,12 +111,7 @@ Status complete_apt_repository(const StepContext& context, WantedAptRepository& 
     TRY(const DistributionSource own, distribution_source(context.files));
     if (want.uris.empty()) {
       want.uris.assign(own.uris.begin(), own.uris.end());
-<<<<<<< HEAD
       if (!own.key.empty() && !want.signed_by.empty()) want.signed_by = own.key;
-=======
-      // A site signs its mirror again: no part of it is verified by the archive's own key.
-      if (own.key == kMirrorKey && !want.signed_by.empty()) want.signed_by = own.key;
->>>>>>> r1
     }
     if (want.suites.empty()) {
       want.suites = {own.suite};

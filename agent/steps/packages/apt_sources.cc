@@ -156,7 +156,6 @@ Result<DistributionSource> distribution_source(const Files& files) {
     if (is_ours(source.file)) continue;
     if (!has(source.types, "deb") || !has(source.suites, out.suite) || !has(source.components, "main"))
       continue;
-    if (out.uris.empty()) out.key = source.signed_by;
     for (const auto& uri : source.uris)
       if (!has(out.uris, uri)) out.uris.push_back(uri);
     if (source.signed_by == kMirrorKey) out.key = kMirrorKey;

@@ -13,11 +13,7 @@ namespace muster::steps {
 struct DistributionSource {
   std::string suite;              // the codename in os-release: "trixie"
   std::vector<std::string> uris;  // of that suite's component main, in the order of the files
-<<<<<<< HEAD
   std::string key = {};           // kMirrorKey if its sources name that; else ""
-=======
-  std::string key;                // path by which the first of these sources names one; "" if it names none
->>>>>>> r1
 };
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
