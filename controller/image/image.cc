@@ -98,13 +98,15 @@ std::string title_of(const ImageRecipe& recipe) {
   return known ? known->title : recipe.distribution;
 }
 
-// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing.
+// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing. Those of
+// this machine's own sources are no order: its release may have some that the recipe's has not.
 Status made_tree(const Build& b, const Result<Output>& out) {
   const std::string what =
       "building the " + title_of(b.recipe) + " tree" +
       (b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)");
   if (!out) return Error(out.error()).with(what);
-  const std::string all = out->err + out->out, component = missing_component(all);
+  const bool ordered = !b.recipe.mirror.empty() || !b.recipe.components.empty();
+  const std::string all = out->err + out->out, component = ordered ? missing_component(all) : "";
   if (out->ok() && component.empty()) return Ok{};
   if (out->ok()) return fail(Code::failed, what + ": " + component);
   const std::string reasons = apt_complaints(all);

@@ -58,7 +58,7 @@ check "what was measured is in the report" jq -e 'any(.nodes[].checks[]; .verdic
 $muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"
 
-# ---- a mirror that the site signs again, with its key, and another package: the node gets both, then the image with them, in place
+# ---- a mirror that the site signs again, with its key, and another package: the node gets both, then, in place, an image of that mirror
 put_data
 data >"$work/data"
 first_boot=$(boot_id) first_slot=$(slot)
@@ -73,7 +73,9 @@ check "the plan says that the new image goes in place" grep -q 'in place' "$work
 $muster reimage node01 --yes --report "$work/reimaged" >"$work/reimage.log" || { tail -n 40 "$work/reimage.log"; die "reimage"; }
 check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/foreign/ubuntu" 1 $signed_by
 check "it runs from the other slot" test -n "$first_slot" -a "$(slot)" != "$first_slot"
-check "the package is in its image" sh -c "grep -q '\"tree\"' '$image/build.json' && $muster lab ssh node01 -- test -x /usr/bin/tree"
+check "its image is of that mirror, verified by its key" jq -e --arg m "http://10.20.0.1:$archive_port/foreign/ubuntu" \
+  '.inputs.recipe.mirror == $m and (.inputs.recipe.key | length) > 0' "$image/build.json"
+check "the declared package is there again" node_ssh node01 test -x /usr/bin/tree
 check "its data, /state and its host key are as they were" same_data
 $muster up "$work/cluster.yaml" --yes --report "$work/last" >"$work/last.log" || { tail -n 40 "$work/last.log"; die "the last up"; }
 check "and there is nothing to do" grep -q "nothing changed" "$work/last.log"

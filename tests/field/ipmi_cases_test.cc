@@ -71,7 +71,7 @@ auto with_suite(int suite) {
 }
 
 ParsedSpec spec_of(const std::string& name) {
-  return parse_spec(field_input(name, "spec.yaml"), {{"base"}, {}, {{"debian-12"}}});
+  return parse_spec(field_input(name, "spec.yaml"), {{"base"}, {}, {KnownRecipe{"debian-12"}}});
 }
 
 }  // namespace
@@ -218,7 +218,7 @@ FIELD_CASE("ipmi-operator-account: as it stands in a spec") {
        {std::pair("privilege: operator", "privilege: root"), std::pair("driver: ipmi", "driver: redfish")}) {
     std::string text = field_input("ipmi-operator-account", "spec.yaml");
     text.replace(text.find(from), std::string(from).size(), to);
-    const auto errors = parse_spec(text, {{"base"}, {}, {{"debian-12"}}}).errors;
+    const auto errors = parse_spec(text, {{"base"}, {}, {KnownRecipe{"debian-12"}}}).errors;
     REQUIRE(errors.size() == 1);
     CHECK(to_string(errors.front(), "spec.yaml").find("privilege") != std::string::npos);
   }

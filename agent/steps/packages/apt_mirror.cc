@@ -103,16 +103,29 @@ Result<CheckResult> check_apt_mirror(StepContext& context, const WantedAptMirror
   return diff.result();
 }
 
-Status apply_apt_mirror(StepContext& context, const WantedAptMirror& want) {
-  if (!want.key.empty()) TRY_(put(context.files, want.key_file()));
-  TRY(const OwnFile file, sources_file(context.files, want));
+// The wanted file, once apt has fetched and verified the lists that it names.
+Result<OwnFile> tried_file(StepContext& context, const WantedAptMirror& want) {
+  TRY(OwnFile file, sources_file(context.files, want));
   const std::string candidate = "/var/lib/muster/apt" + file.path.substr(file.path.rfind('/'));
   TRY_(context.files.write(candidate, file.text));
   const Status tried = try_sources(context, candidate, file.path);
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package mirror");
-  TRY_(put(context.files, file));
-  return is_listed_twice(context.files, file) ? context.files.write(kSourcesList, "") : Status(Ok{});
+  return file;
+}
+
+Status apply_apt_mirror(StepContext& context, const WantedAptMirror& want) {
+  const auto earlier_key = context.files.read(kMirrorKey);
+  if (!want.key.empty()) TRY_(put(context.files, want.key_file()));
+  const auto file = tried_file(context, want);
+  if (!file.ok()) {
+    if (!want.key.empty())  // the sources that stay in force are verified by the key that they had
+      TRY_(earlier_key.ok() ? context.files.write(kMirrorKey, *earlier_key)
+                            : context.files.remove(kMirrorKey));
+    return file.error();
+  }
+  TRY_(put(context.files, *file));
+  return is_listed_twice(context.files, *file) ? context.files.write(kSourcesList, "") : Status(Ok{});
 }
 
 }  // namespace

@@ -170,6 +170,7 @@ class SpecReader {
   void read_label(const YamlNode& entry, const std::string& path, const InRange& name, const char* key,
                   std::string& out);
   void check_nodes();
+  void check_driver_variables();
   void check_gpu_software();
   static ValuePlace place_of(const NodeEntry& place, const char* key);
   static ValuePlace place_of_address(const NodeEntry& place);
@@ -204,6 +205,7 @@ class SpecReader {
   std::map<std::string, OnlyFor> only_for_;  // the spec's own playbooks included
   Spec spec_;
   std::vector<SpecError> errors_;
+  std::vector<SpecError> of_driver_;  // variables that are wrong where a driver is installed
   std::vector<NodeEntry> places_;  // parallel to spec_.nodes until they are sorted
   struct Among {
     std::string playbook, file;

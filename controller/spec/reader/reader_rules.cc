@@ -135,8 +135,21 @@ void SpecReader::check_nodes() {
   }
 }
 
+// Sites use the names of these variables in playbooks of their own, with other meanings.
+void SpecReader::check_driver_variables() {
+  const auto installs = [](const std::vector<std::string>& playbooks) {
+    return std::any_of(playbooks.begin(), playbooks.end(), installs_gpu_driver);
+  };
+  const bool installed = std::any_of(spec_.roles.begin(), spec_.roles.end(),
+                                     [&](const auto& r) { return installs(r.second); }) ||
+                         std::any_of(spec_.images.begin(), spec_.images.end(),
+                                     [&](const auto& image) { return installs(image.second.bake); });
+  if (installed) errors_.insert(errors_.end(), of_driver_.begin(), of_driver_.end());
+}
+
 // A node gets what its image bakes and what its role's playbooks install: never two drivers.
 void SpecReader::check_gpu_software() {
+  check_driver_variables();
   const YamlNode* roles = child(&root_, "roles");
   if (!roles || !roles->is_map()) return;
   const auto clash = [&](const std::string& role, const std::string& playbook) {

@@ -18,8 +18,10 @@ std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, co
       wrong += "; in YAML, `>-` joins several lines into one";
     if (!wrong.empty()) error(entry.value, path + "." + entry.key, wrong);
   }
-  if (const WrongVariable wrong = complete_driver_variables(out, spec_.vars); !wrong.name.empty())
-    error(*map->find(wrong.name), path + "." + wrong.name, wrong.reason);
+  if (const WrongVariable wrong = complete_driver_variables(out, spec_.vars); !wrong.name.empty()) {
+    const YamlNode& at = *map->find(wrong.name);
+    of_driver_.push_back({at.line, at.column, path + "." + wrong.name, wrong.reason});
+  }
   return out;
 }
 

@@ -174,6 +174,13 @@ TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") 
   REQUIRE(r.apply("apt_repository", still).ok());
   CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources")
             .find("\nCheck-Valid-Until: no\nSigned-By: /k\n") != std::string::npos);
+  // A mirror that the site signs again is verified by the site's key, whichever part of it is added.
+  const std::string site = "/etc/apt/keyrings/muster-mirror.asc";
+  r.machine.put(site, "another key");
+  r.machine.put("/etc/apt/sources.list", "deb [signed-by=" + site + "] http://near/debian trixie main\n");
+  REQUIRE(r.apply("apt_repository", params).ok());
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources").find("\nSigned-By: " + site + "\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("apt_mirror: the system's own sources, and no others, are those of the mirror") {
@@ -271,6 +278,12 @@ TEST_CASE("apt_mirror: a mirror that is signed again brings its key, and needs n
   CHECK(r.check("apt_mirror", params)->holds == Holds::no);
   REQUIRE(r.apply("apt_mirror", params).ok());
   CHECK(r.machine.get(key) == "key 2\n");
+  // A mirror that cannot be verified leaves the sources as they were, and the key that these need.
+  params["key"] = "key 3\n";
+  r.machine.broken = {"apt-get -q update"};
+  CHECK_FALSE(r.apply("apt_mirror", params).ok());
+  CHECK(r.machine.get(key) == "key 2\n");
+  r.machine.broken.clear();
   // The archive's own again.
   REQUIRE(r.apply("apt_mirror", kUbuntuMirror).ok());
   CHECK(r.machine.get(own).find("\nSigned-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg\n") !=

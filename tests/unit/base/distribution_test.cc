@@ -26,6 +26,12 @@ TEST_CASE("a release is known by its codename, a system by its id as well", "[di
   CHECK(find_release("noble")->distribution == "ubuntu");
   CHECK(find_release("noble")->sources_file != kSourcesList);
   CHECK(find_release("jammy")->sources_file == kSourcesList);
+  // Of these there are no recipes, but sites have them, and playbooks that name them.
+  for (const char* other : {"bullseye", "forky", "focal"}) {
+    REQUIRE(find_release(other) != nullptr);
+    CHECK_FALSE(find_release(other)->supported);
+  }
+  CHECK(find_release("forky")->firmware_component);
   CHECK(find_release("") == nullptr);
   CHECK(find_distribution("") == nullptr);
   CHECK(find_release(parse_os_release("ID=ubuntu\nVERSION_CODENAME=noble\n")) == find_release("noble"));

@@ -23,7 +23,7 @@ using namespace muster;
 
 namespace {
 
-// Answers for mmdebstrap and mke2fs; anything else is refused.
+// Answers for mmdebstrap, mke2fs and apt's sources; anything else is refused.
 class PaperDebian : public Process {
  public:
   int trees = 0, finished = 0;
@@ -48,6 +48,7 @@ class PaperDebian : public Process {
       TRY(const Output made, make_tree(argv.at(argv.size() - 2)));
       return bootstrap.ok() ? Output{made.exit_code, bootstrap.out, bootstrap.err} : bootstrap;
     }
+    if (argv[0] == "apt-get") return Output{0, "http://m/debian|s|main|\nhttp://m/debian|s|new|\n", ""};
     if (argv[0] == "mke2fs") {
       const auto names = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1)).list("/srv");
       packed = {names.begin(), names.end()};
@@ -216,6 +217,18 @@ TEST_CASE("a tree that lacks something is refused before it is an image, with th
   b.debian.loader = "";
   b.request.recipe.suite = "bullseye";
   refused("bullseye has in the package systemd");
+}
+
+TEST_CASE("a component of this machine's sources that the recipe's release lacks is no error",
+          "[image][apt]") {
+  Bench b;
+  b.dir.write("host/etc/os-release", "ID=debian\nVERSION_CODENAME=s\n");
+  b.request.recipe.mirror = "";
+  b.debian.bootstrap = {0, "", "W: Skipping acquire, as 'http://m s' doesn't have the component 'new'\n"};
+  CHECK(b.build());
+  CHECK(b.debian.sources.find(" s main new\n") != std::string::npos);
+  b.request.recipe.components = {"main", "new"};
+  CHECK_FALSE(b.build());
 }
 
 TEST_CASE("an image has its release's sources in the file where a node has them", "[image][apt]") {

@@ -82,15 +82,22 @@ TEST_CASE("the branch follows from the driver's version", "[spec][gpu]") {
 }
 
 TEST_CASE("a driver that is no full version, or of another branch, is an error", "[spec][gpu]") {
-  CHECK(error_of({.vars = "{ nvidia_driver: \"580\" }"}).starts_with("vars.nvidia_driver: "));
-  CHECK(error_of({.vars = "{ nvidia_driver: 580-open }"}).starts_with("vars.nvidia_driver: "));
-  CHECK(error_of({.vars = "{ nvidia_branch: \"-580\" }"}).starts_with("vars.nvidia_branch: "));
-  const std::string mixed = error_of({.vars = "{ nvidia_driver: 580.95.05, nvidia_branch: \"570\" }"});
+  const auto wrong = [](const std::string& vars, const std::string& own_vars = "{}") {
+    return error_of({.baked = "base, gpu-vendor", .vars = vars, .own_vars = own_vars});
+  };
+  CHECK(wrong("{ nvidia_driver: \"580\" }").starts_with("vars.nvidia_driver: "));
+  CHECK(wrong("{ nvidia_driver: 580-open }").starts_with("vars.nvidia_driver: "));
+  CHECK(wrong("{ nvidia_branch: \"-580\" }").starts_with("vars.nvidia_branch: "));
+  const std::string mixed = wrong("{ nvidia_driver: 580.95.05, nvidia_branch: \"570\" }");
   CHECK(mixed.starts_with("vars.nvidia_branch: "));
   CHECK(mixed.find("580.95.05") != std::string::npos);
-  CHECK(error_of({.vars = "{ nvidia_driver: 580.95.05, nvidia_branch: \"580\" }"}) == "");
-  CHECK(error_of({.vars = "{ nvidia_driver: 580.95.05 }", .own_vars = "{ nvidia_branch: \"570\" }"})
+  CHECK(wrong("{ nvidia_driver: 580.95.05, nvidia_branch: \"580\" }") == "");
+  CHECK(wrong("{ nvidia_driver: 580.95.05 }", "{ nvidia_branch: \"570\" }")
             .starts_with("nodes[0].vars.nvidia_branch: "));
+  CHECK(error_of({.played = "base, gpu-ubuntu", .vars = "{ nvidia_branch: 580-server }"})
+            .starts_with("vars.nvidia_branch: "));
+  // Where no playbook of muster's installs a driver, they are a site's own.
+  CHECK(error_of({.vars = "{ nvidia_driver: \"535\", nvidia_branch: 535-server }"}) == "");
 }
 
 TEST_CASE("messages name the playbooks that install a driver, and those that install CUDA", "[spec][gpu]") {
