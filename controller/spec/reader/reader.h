@@ -206,7 +206,7 @@ class SpecReader {
   Spec spec_;
   std::vector<SpecError> errors_;
   std::vector<SpecError> of_driver_;  // variables that are wrong where a driver is installed
-  std::vector<NodeEntry> places_;  // parallel to spec_.nodes until they are sorted
+  std::vector<NodeEntry> places_;     // parallel to spec_.nodes until they are sorted
   struct Among {
     std::string playbook, file;
     int line = 0, column = 0;
