@@ -164,8 +164,8 @@ Complaints foreign_json(const Source& source) {
 
 // What differs between distributions has one home. Comments may say on which one something was seen.
 Complaints named_distribution(const Source& source) {
-  static const std::regex name(R"(\b(debian|buster|bullseye|bookworm|trixie|ubuntu|jammy|noble)\b)",
-                               std::regex::icase);
+  static const std::regex name(
+      R"(\b(debian|buster|bullseye|bookworm|trixie|forky|ubuntu|focal|jammy|noble)\b)", std::regex::icase);
   // How nodes' iSCSI names begin, by which targets admit them, whatever they run; and a playbook.
   static const std::regex other(R"(\biqn\.1993-08\.org\.debian:|\bgpu-ubuntu\b)");
   Complaints bad;

@@ -98,8 +98,8 @@ std::string title_of(const ImageRecipe& recipe) {
   return known ? known->title : recipe.distribution;
 }
 
-// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing. Those of
-// this machine's own sources are no order: its release may have some that the recipe's has not.
+// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing. Those
+// of this machine's own sources are no order: its release may have some that the recipe's has not.
 Status made_tree(const Build& b, const Result<Output>& out) {
   const std::string what =
       "building the " + title_of(b.recipe) + " tree" +

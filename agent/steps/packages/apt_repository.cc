@@ -11,7 +11,6 @@
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/packages/apt_sources.h"
 #include "base/digest.h"
-#include "base/release_sources.h"
 
 namespace muster::steps {
 namespace {

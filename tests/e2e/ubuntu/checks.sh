@@ -51,7 +51,7 @@ check_system() {  # check_system CODENAME SOURCES-FILE MIRROR ENTRIES KEY
     state=$(on systemctl is-enabled $unit || true)
     check "$unit is masked ($state)" test "$state" = masked
   done
-  check "a job of Slurm runs" test "$(on sudo runuser -u mpi -- timeout 120 srun -N1 hostname)" = node01
+  check "a job of Slurm runs" test "$(on sudo runuser -u mpi -- timeout 120 srun -N1 --chdir=/tmp hostname)" = node01
   check "no unit failed" fails_on node01 "systemctl --failed --no-legend --plain | grep -q ."
 }
 
