@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,6 +17,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kBeforeEnd = 14 * kDay;  // of a certificate
+constexpr DurationMs kLongestHealing = 60 * kMinute;
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 
@@ -116,10 +118,14 @@ std::set<std::string> canaries_under_way(const rollout::Record& record) {
   return out;
 }
 
-void add_storage(const Json& storage, const std::set<std::string>& healthy, std::vector<Problem>& out) {
+// True if the engine itself reports it, and not what a node has mounted.
+bool is_of_engine(const Json& problem) { return is_true_at(problem, "of_engine"); }
+
+void add_storage(const ClusterNow& now, const std::set<std::string>& healthy, std::vector<Problem>& out) {
   std::set<std::string> named;
-  for (const Json& section : storage)
+  for (const Json& section : now.storage)
     for (const Json& one : list_at(section, "problems")) {
+      if (is_of_engine(one) && now.healing.count(text_at(section, "name"))) continue;
       const std::string node = text_at(one, "node");
       if (!healthy.count(node) || !named.insert(node).second) continue;
       out.push_back(
@@ -148,6 +154,23 @@ void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
 }
 
 }  // namespace
+
+std::map<std::string, TimeMs> healing_sections(const std::map<std::string, TimeMs>& before,
+                                               const std::set<std::string>& away, const Json& storage,
+                                               TimeMs now) {
+  std::map<std::string, TimeMs> out;
+  for (const Json& section : storage) {
+    const std::string name = text_at(section, "name");
+    const Json& problems = list_at(section, "problems");
+    const auto was = before.find(name);
+    if (away.count(name))
+      out[name] = now;
+    else if (was != before.end() && now - was->second < kLongestHealing &&
+             std::any_of(problems.begin(), problems.end(), is_of_engine))
+      out.insert(*was);
+  }
+  return out;
+}
 
 bool counts(const NodeNow& node) {
   if (node.held_by == HeldBy::an_operator) return false;
@@ -184,7 +207,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
       healthy.insert(node.name);
     }
   }
-  add_storage(now.storage, healthy, out);
+  add_storage(now, healthy, out);
   for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
   add_certificates(now, out);
   return out;

@@ -126,7 +126,8 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
   CHECK(status("moosefs", R"({"engine": "moosefs", "ok": true})", "")["healthy"] == true);
   const Json bad = status("moosefs", lost, "");
   CHECK(bad["healthy"] == false);
-  CHECK(bad["problems"] == Json::parse(R"([{"node": "node01", "problem": "3 chunks are undergoal"}])"));
+  CHECK(bad["problems"] ==
+        Json::parse(R"([{"node": "node01", "problem": "3 chunks are undergoal", "of_engine": true}])"));
   CHECK(status("moosefs", R"({"engine": "moosefs", "silent": true})", "")["healthy"] == false);
   // A former master that began again has not heard of the chunks since.
   CHECK(status("moosefs", R"({"engine": "moosefs", "ok": true})", lost)["problems"].empty());

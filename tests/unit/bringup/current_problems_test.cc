@@ -337,6 +337,41 @@ TEST_CASE("problems: what a node that is being installed has not mounted yet is 
   CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
 }
 
+TEST_CASE("problems: copies that are missing because a run took a member are none until they should be back",
+          "[bringup]") {
+  ClusterNow now;
+  now.nodes = {well("store01"), well("store02")};
+  const Json lost = {{"node", "store01"}, {"problem", "3 chunks are undergoal"}, {"of_engine", true}};
+  const Json absent = {{"node", "store02"}, {"problem", "/shared is not mounted"}};
+  const auto with = [&](const Json& problems) {
+    now.storage = Json::array({{{"name", "shared"}, {"problems", problems}}});
+  };
+  const auto problems_at = [&](TimeMs time, const std::set<std::string>& away) {
+    now.healing = healing_sections(now.healing, away, now.storage, time);
+    return count(current_problems(now), CauseKind::node_degraded);
+  };
+  with(Json::array({lost}));
+  CHECK(problems_at(0, {}) == 1);
+  CHECK(problems_at(0, {"other"}) == 1);
+  CHECK(problems_at(0, {"shared"}) == 0);
+  CHECK(problems_at(10 * kMinute, {"shared"}) == 0);
+  SECTION("it heals: what is lost later is a problem") {
+    CHECK(problems_at(20 * kMinute, {}) == 0);
+    with(Json::array());
+    CHECK(problems_at(21 * kMinute, {}) == 0);
+    with(Json::array({lost}));
+    CHECK(problems_at(22 * kMinute, {}) == 1);
+  }
+  SECTION("it does not heal within an hour") {
+    CHECK(problems_at(69 * kMinute, {}) == 0);
+    CHECK(problems_at(71 * kMinute, {}) == 1);
+  }
+  SECTION("what a node has not mounted is a problem all the same") {
+    with(Json::array({lost, absent}));
+    CHECK(problems_at(20 * kMinute, {}) == 1);
+  }
+}
+
 TEST_CASE("problems: those of the controller have the kind of their topic", "[bringup]") {
   ClusterNow now;
   now.controller = {{"dhcp", "no interface"}, {"receiver ops", "500"}};
