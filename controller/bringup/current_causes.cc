@@ -74,7 +74,8 @@ ClusterNow CurrentCauses::cluster_now() {
     }
     if (const auto p = of_node.find(declared.name); p != of_node.end()) add_run(node, *p->second);
   }
-  healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage, out.time);
+  healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage,
+                              parts_.reactor.steady());
   out.healing = healing_;
   return out;
 }

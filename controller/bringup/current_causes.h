@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady.h"
 #include "controller/bringup/current_problems.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/causes/cause.h"
@@ -68,8 +69,8 @@ class CurrentCauses {
   const std::function<const rollout::Record*()> rollout_;
   const std::function<std::vector<Cause>()> recalled_;
   std::map<NodeName, Machine> machines_;
-  std::map<std::string, TimeMs> healing_;  // healing_sections()
-  Wrong wrong_;                            // what the last causes are of
+  std::map<std::string, SteadyMs> healing_;  // healing_sections()
+  Wrong wrong_;                              // what the last causes are of
   Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };
 

@@ -121,11 +121,16 @@ std::set<std::string> canaries_under_way(const rollout::Record& record) {
 // True if the engine itself reports it, and not what a node has mounted.
 bool is_of_engine(const Json& problem) { return is_true_at(problem, "of_engine"); }
 
+bool heals(const std::map<std::string, SteadyMs>& sections, const std::string& name) {
+  const auto found = sections.find(name);
+  return found != sections.end() && found->second;
+}
+
 void add_storage(const ClusterNow& now, const std::set<std::string>& healthy, std::vector<Problem>& out) {
   std::set<std::string> named;
   for (const Json& section : now.storage)
     for (const Json& one : list_at(section, "problems")) {
-      if (is_of_engine(one) && now.healing.count(text_at(section, "name"))) continue;
+      if (is_of_engine(one) && heals(now.healing, text_at(section, "name"))) continue;
       const std::string node = text_at(one, "node");
       if (!healthy.count(node) || !named.insert(node).second) continue;
       out.push_back(
@@ -155,19 +160,20 @@ void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
 
 }  // namespace
 
-std::map<std::string, TimeMs> healing_sections(const std::map<std::string, TimeMs>& before,
-                                               const std::set<std::string>& away, const Json& storage,
-                                               TimeMs now) {
-  std::map<std::string, TimeMs> out;
+std::map<std::string, SteadyMs> healing_sections(const std::map<std::string, SteadyMs>& before,
+                                                 const std::set<std::string>& away, const Json& storage,
+                                                 SteadyMs now) {
+  std::map<std::string, SteadyMs> out;
   for (const Json& section : storage) {
     const std::string name = text_at(section, "name");
     const Json& problems = list_at(section, "problems");
-    const auto was = before.find(name);
-    if (away.count(name))
-      out[name] = now;
-    else if (was != before.end() && now - was->second < kLongestHealing &&
-             std::any_of(problems.begin(), problems.end(), is_of_engine))
-      out.insert(*was);
+    const bool wrong = std::any_of(problems.begin(), problems.end(), is_of_engine);
+    const bool was_healing = heals(before, name);
+    SteadyMs& last_away = out[name];
+    if (away.count(name) && (!wrong || was_healing || !before.count(name)))
+      last_away = now;
+    else if (wrong && was_healing && now - before.at(name) < kLongestHealing)
+      last_away = before.at(name);
   }
   return out;
 }

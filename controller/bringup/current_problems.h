@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/names.h"
+#include "base/steady.h"
 #include "base/time.h"
 #include "controller/causes/cause.h"
 #include "controller/nodes/held_by.h"
@@ -35,10 +36,10 @@ struct NodeNow {
 };
 
 struct ClusterNow {
-  std::vector<NodeNow> nodes = {};             // of the spec
-  Json storage = Json::array();                // StorageReports::status()
-  std::map<std::string, TimeMs> healing = {};  // healing_sections()
-  const rollout::Record* rollout = nullptr;    // the newest; null: none
+  std::vector<NodeNow> nodes = {};               // of the spec
+  Json storage = Json::array();                  // StorageReports::status()
+  std::map<std::string, SteadyMs> healing = {};  // healing_sections()
+  const rollout::Record* rollout = nullptr;      // the newest; null: none
   // When the rollout's unbuilt_images() that the spec declares were built last; 0: never.
   std::map<std::string, TimeMs> built_at = {};
   std::map<std::string, std::string> controller = {};  // NodesView::problems()
@@ -55,12 +56,14 @@ struct ClusterNow {
 // certificate is one from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
 
-// Storage sections that lack copies because a run took a member from its work, each with the time at which
-// one was away last: until their engine reports no problem, and for an hour at most. `before`: what was
-// returned last; `away`: sections of which a run has a member now.
-std::map<std::string, TimeMs> healing_sections(const std::map<std::string, TimeMs>& before,
-                                               const std::set<std::string>& away, const Json& storage,
-                                               TimeMs now);
+// All storage sections. Of those that heal, which may lack copies because a run took a member from its work,
+// the time at which one was away last: until their engine reports no problem, and for an hour at most. Of
+// others SteadyMs{}, also where the engine reported a problem before the run took one: that stays a problem.
+// `before`: what was returned last, in which a section is missing at the first look; `away`: sections of
+// which a run has a member now.
+std::map<std::string, SteadyMs> healing_sections(const std::map<std::string, SteadyMs>& before,
+                                                 const std::set<std::string>& away, const Json& storage,
+                                                 SteadyMs now);
 
 // True if the node counts, sick or healthy: it is in service, or was, and no operator took it out.
 bool counts(const NodeNow& node);
