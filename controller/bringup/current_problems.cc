@@ -126,13 +126,23 @@ bool heals(const std::map<std::string, SteadyMs>& sections, const std::string& n
   return found != sections.end() && found->second;
 }
 
-void add_storage(const ClusterNow& now, const std::set<std::string>& healthy, std::vector<Problem>& out) {
-  std::set<std::string> named;
+// The node that has the problem. Of the engine's own, another one of the section where that one has a problem
+// already, or is being installed: it would not be known as long as that lasts.
+std::string node_of(const Json& problem, const Json& section, const std::set<std::string>& healthy) {
+  const std::string node = text_at(problem, "node");
+  if (!is_of_engine(problem) || healthy.count(node)) return node;
+  for (const Json& one : list_at(section, "nodes"))
+    if (healthy.count(text_at(one, "node"))) return text_at(one, "node");
+  return node;
+}
+
+// `healthy`: nodes without a problem so far.
+void add_storage(const ClusterNow& now, std::set<std::string> healthy, std::vector<Problem>& out) {
   for (const Json& section : now.storage)
     for (const Json& one : list_at(section, "problems")) {
       if (is_of_engine(one) && heals(now.healing, text_at(section, "name"))) continue;
-      const std::string node = text_at(one, "node");
-      if (!healthy.count(node) || !named.insert(node).second) continue;
+      const std::string node = node_of(one, section, healthy);
+      if (healthy.erase(node) == 0) continue;
       out.push_back(
           {.kind = CauseKind::node_degraded,
            .node = NodeName(node),
@@ -213,7 +223,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
       healthy.insert(node.name);
     }
   }
-  add_storage(now, healthy, out);
+  add_storage(now, std::move(healthy), out);
   for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
   add_certificates(now, out);
   return out;

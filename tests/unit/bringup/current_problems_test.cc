@@ -50,7 +50,8 @@ struct Copies {
     with(Json::array());
   }
   void with(const Json& problems) {
-    now.storage = Json::array({{{"name", "shared"}, {"problems", problems}}});
+    const Json nodes = Json::array({{{"node", "store01"}}, {{"node", "store02"}}});
+    now.storage = Json::array({{{"name", "shared"}, {"problems", problems}, {"nodes", nodes}}});
   }
   size_t problems_at(DurationMs span, const std::set<std::string>& away) {
     now.healing = healing_sections(now.healing, away, now.storage, SteadyMs{kDay + span});
@@ -379,6 +380,27 @@ TEST_CASE("problems: copies that are missing because a run took a member are non
   SECTION("what a node has not mounted is a problem all the same") {
     c.with(Json::array({c.lost, c.absent}));
     CHECK(c.problems_at(20 * kMinute, {}) == 1);
+  }
+}
+
+TEST_CASE("problems: what an engine reports is one also where the node that reports it has another",
+          "[bringup]") {
+  Copies c;
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(0, {}) == 1);
+  NodeNow& reports = c.now.nodes[0];
+  SECTION("it is degraded") {
+    reports.state = NodeState::degraded;
+    CHECK(c.problems_at(0, {}) == 2);
+  }
+  SECTION("it is being installed, by a run that found the copies missing") {
+    reports.state = NodeState::installing;
+    CHECK(c.problems_at(0, {"shared"}) == 1);
+  }
+  SECTION("no other node is well") {
+    reports.state = NodeState::degraded;
+    c.now.nodes[1].silent_since = 5;
+    CHECK(c.problems_at(0, {}) == 1);
   }
 }
 
