@@ -140,7 +140,7 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
   CHECK(status("ceph", silent, silent)["problems"].size() == 1);
   CHECK(status("ceph", well, down)["healthy"] == false);
   CHECK(status("ceph", down, down)["problems"] ==
-        Json::parse(R"([{"node": "node01", "problem": "OSD_DOWN: 1 osds down"}])"));
+        Json::parse(R"([{"node": "node01", "problem": "OSD_DOWN: 1 osds down", "of_engine": true}])"));
   CHECK(status("ceph", R"({"engine": "ceph", "ok": false, "health": 5})", "")["healthy"] == false);
   CHECK(status("ceph", R"({"engine": "ceph", "ok": "x", "silent": 1})", "")["healthy"] == true);
 }
