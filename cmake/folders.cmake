@@ -73,7 +73,7 @@ muster_folder(controller/link LINK base controller/boot/service controller/engin
   controller/spec sys)
 muster_folder(controller/power/provider LINK base controller/boot/service controller/current controller/plan controller/ports
   controller/power/sakura controller/power/service controller/ssh controller/trust sys)
-muster_folder(controller/bringup LINK base controller/causes controller/current controller/executor controller/image/service
+muster_folder(controller/bringup LINK base controller/causes controller/current controller/engines controller/executor controller/image/service
   controller/link controller/nodes controller/options controller/plan controller/ports controller/report controller/rollout controller/run
   controller/spec controller/spec/reader controller/trust host sys)
 muster_folder(controller/metrics/service LINK base controller/bringup controller/causes controller/current controller/executor

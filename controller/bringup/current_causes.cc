@@ -1,10 +1,12 @@
 #include "controller/bringup/current_causes.h"
 
+#include <set>
 #include <utility>
 
 #include "base/facts.h"
 #include "base/json_at.h"
 #include "controller/causes/cause_text.h"
+#include "controller/engines/engine.h"
 #include "controller/rollout/window_result.h"
 #include "controller/spec/spec.h"
 
@@ -32,9 +34,19 @@ void add_run(NodeNow& node, const Json& progress) {
   node.by_hand_since = integer_at(wait, "since");
 }
 
+// The storage sections of which a run has taken a member from its work. `nodes`: in the spec's order.
+std::set<std::string> taken_sections(const Spec& spec, const std::vector<NodeNow>& nodes) {
+  std::set<std::string> out;
+  for (size_t at = 0; at < nodes.size(); ++at)
+    if (nodes[at].in_run && nodes[at].state == NodeState::installing)
+      for (const StorageSpec& section : spec.storage)
+        if (is_member(section, spec.nodes[at])) out.insert(section.name);
+  return out;
+}
+
 }  // namespace
 
-ClusterNow CurrentCauses::cluster_now() const {
+ClusterNow CurrentCauses::cluster_now() {
   const NodesView view(parts_);
   const Executor& executor = parts_.executor;
   ClusterNow out;
@@ -62,6 +74,9 @@ ClusterNow CurrentCauses::cluster_now() const {
     }
     if (const auto p = of_node.find(declared.name); p != of_node.end()) add_run(node, *p->second);
   }
+  healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage,
+                              parts_.reactor.steady());
+  out.healing = healing_;
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady.h"
 #include "controller/bringup/current_problems.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/causes/cause.h"
@@ -59,7 +60,7 @@ class CurrentCauses {
     std::map<NodeName, NodePlace> places;  // of all nodes that count; none while there is no problem
     bool operator==(const Wrong&) const = default;
   };
-  ClusterNow cluster_now() const;
+  ClusterNow cluster_now();
   std::map<NodeName, NodePlace> places_of(const ClusterNow& now, bool unread);
 
   const NodesView::Parts parts_;
@@ -68,7 +69,8 @@ class CurrentCauses {
   const std::function<const rollout::Record*()> rollout_;
   const std::function<std::vector<Cause>()> recalled_;
   std::map<NodeName, Machine> machines_;
-  Wrong wrong_;  // what the last causes are of
+  std::map<std::string, SteadyMs> healing_;  // healing_sections()
+  Wrong wrong_;                              // what the last causes are of
   Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,6 +17,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kBeforeEnd = 14 * kDay;  // of a certificate
+constexpr DurationMs kLongestHealing = 60 * kMinute;
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 
@@ -116,12 +118,31 @@ std::set<std::string> canaries_under_way(const rollout::Record& record) {
   return out;
 }
 
-void add_storage(const Json& storage, const std::set<std::string>& healthy, std::vector<Problem>& out) {
-  std::set<std::string> named;
-  for (const Json& section : storage)
+// True if the engine itself reports it, and not what a node has mounted.
+bool is_of_engine(const Json& problem) { return is_true_at(problem, "of_engine"); }
+
+bool heals(const std::map<std::string, SteadyMs>& sections, const std::string& name) {
+  const auto found = sections.find(name);
+  return found != sections.end() && found->second;
+}
+
+// The node that has the problem. Of the engine's own, another one of the section where that one has a problem
+// already, or is being installed: it would not be known as long as that lasts.
+std::string node_of(const Json& problem, const Json& section, const std::set<std::string>& healthy) {
+  const std::string node = text_at(problem, "node");
+  if (!is_of_engine(problem) || healthy.count(node)) return node;
+  for (const Json& one : list_at(section, "nodes"))
+    if (healthy.count(text_at(one, "node"))) return text_at(one, "node");
+  return node;
+}
+
+// `healthy`: nodes without a problem so far.
+void add_storage(const ClusterNow& now, std::set<std::string> healthy, std::vector<Problem>& out) {
+  for (const Json& section : now.storage)
     for (const Json& one : list_at(section, "problems")) {
-      const std::string node = text_at(one, "node");
-      if (!healthy.count(node) || !named.insert(node).second) continue;
+      if (is_of_engine(one) && heals(now.healing, text_at(section, "name"))) continue;
+      const std::string node = node_of(one, section, healthy);
+      if (healthy.erase(node) == 0) continue;
       out.push_back(
           {.kind = CauseKind::node_degraded,
            .node = NodeName(node),
@@ -148,6 +169,24 @@ void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
 }
 
 }  // namespace
+
+std::map<std::string, SteadyMs> healing_sections(const std::map<std::string, SteadyMs>& before,
+                                                 const std::set<std::string>& away, const Json& storage,
+                                                 SteadyMs now) {
+  std::map<std::string, SteadyMs> out;
+  for (const Json& section : storage) {
+    const std::string name = text_at(section, "name");
+    const Json& problems = list_at(section, "problems");
+    const bool wrong = std::any_of(problems.begin(), problems.end(), is_of_engine);
+    const bool was_healing = heals(before, name);
+    SteadyMs& last_away = out[name];
+    if (away.count(name) && (!wrong || was_healing || !before.count(name)))
+      last_away = now;
+    else if (wrong && was_healing && now - before.at(name) < kLongestHealing)
+      last_away = before.at(name);
+  }
+  return out;
+}
 
 bool counts(const NodeNow& node) {
   if (node.held_by == HeldBy::an_operator) return false;
@@ -184,7 +223,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
       healthy.insert(node.name);
     }
   }
-  add_storage(now.storage, healthy, out);
+  add_storage(now, std::move(healthy), out);
   for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
   add_certificates(now, out);
   return out;

@@ -4,11 +4,13 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "base/names.h"
+#include "base/steady.h"
 #include "base/time.h"
 #include "controller/causes/cause.h"
 #include "controller/nodes/held_by.h"
@@ -34,9 +36,10 @@ struct NodeNow {
 };
 
 struct ClusterNow {
-  std::vector<NodeNow> nodes = {};           // of the spec
-  Json storage = Json::array();              // StorageReports::status()
-  const rollout::Record* rollout = nullptr;  // the newest; null: none
+  std::vector<NodeNow> nodes = {};               // of the spec
+  Json storage = Json::array();                  // StorageReports::status()
+  std::map<std::string, SteadyMs> healing = {};  // healing_sections()
+  const rollout::Record* rollout = nullptr;      // the newest; null: none
   // When the rollout's unbuilt_images() that the spec declares were built last; 0: never.
   std::map<std::string, TimeMs> built_at = {};
   std::map<std::string, std::string> controller = {};  // NodesView::problems()
@@ -45,12 +48,23 @@ struct ClusterNow {
 };
 
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
-// degraded, or that its storage is, unless it is being installed. None while an operator holds or drains it,
-// and before it was installed. A canary that failed is part of the problem that its image is held, and none
-// before its batch has ended; what it fails for later is one of its own. An image that a window did not build
-// is one; a build by hand that fails is not, since who began it sees it. Topics "receiver NAME" of
-// `controller` are problems of a receiver of notices. A certificate is one from two weeks before its end.
+// degraded, or that its storage is, unless it is being installed. What a storage engine itself reports is one
+// of a node without another one; that copies are missing is none while the section heals. None while an
+// operator holds or drains it, and before it was installed. A canary that failed is part of the problem that
+// its image is held, and none before its batch has ended; what it fails for later is one of its own. An image
+// that a window did not build is one; a build by hand that fails is not, since who began it sees it. Topics
+// "receiver NAME" of `controller` are problems of a receiver of notices. A certificate is one from two weeks
+// before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
+
+// All storage sections. Of those that heal, which may lack copies because a run took a member from its work,
+// the time at which one was away last: until their engine reports no problem, and for an hour at most. Of
+// others SteadyMs{}, also where the engine reported a problem before the run took one: that stays a problem.
+// `before`: what was returned last, in which a section is missing at the first look; `away`: sections of
+// which a run has a member now.
+std::map<std::string, SteadyMs> healing_sections(const std::map<std::string, SteadyMs>& before,
+                                                 const std::set<std::string>& away, const Json& storage,
+                                                 SteadyMs now);
 
 // True if the node counts, sick or healthy: it is in service, or was, and no operator took it out.
 bool counts(const NodeNow& node);

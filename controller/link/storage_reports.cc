@@ -123,13 +123,15 @@ class EnginesWord {
       const Json ok = one.value("ok", Json());
       const std::string words = text_at(one, "health");
       if (ok == false && wrong_.is_null())
-        wrong_ = {{"node", node}, {"problem", words.empty() ? engine + " is unhealthy" : words}};
+        wrong_ = {{"node", node},
+                  {"problem", words.empty() ? engine + " is unhealthy" : words},
+                  {"of_engine", true}};
       well_ = well_ || ok == true;
       if (is_true_at(one, "silent") && silent_.is_null())
         silent_ = {{"node", node}, {"problem", engine + " does not answer"}};
     }
   }
-  // Returns {node, problem}; null: no problem.
+  // Returns {node, problem, of_engine?}; null: no problem.
   Json problem() const { return wrong_.is_null() && !well_ ? silent_ : wrong_; }
 
  private:

@@ -150,7 +150,7 @@ check "the canary serves nothing and is idle" wait_until 60 sh -c "$muster rollo
 (rollout start --wait --json >"$work/first.json"; echo $? >"$work/first.exit") &
 first=$!
 # node06 waits, drained, for the job of a storage node; an operator gives it back, and a job starts on it.
-check "node06 is in a batch with a storage node" wait_until 3600 slowly sh -c "$muster rollout status --json | jq -e '.batch.nodes | length == 2 and index(\"node06\")'"
+check "node06 is in a batch with a storage node" wait_until 3600 slowly sh -c "$muster rollout status --json | jq -e '.batch.nodes | length == 2 and index(\"node06\")' >/dev/null"
 on node01 sudo touch /shared/jobs/go.node06
 check "node06 is drained for its re-image" wait_until 3600 slowly slurm_is node06 "drained|muster reimage"
 scontrol node06 resume

@@ -36,7 +36,8 @@ MUSTER_PARAMETERS(
     optional(deadline_seconds, "how long to wait for slurmctld, for jobs to end, for the node to register"))
 
 constexpr int64_t kVerifySeconds = 60;
-constexpr int kRefusals = 3;  // of one change
+constexpr int kRefusals = 3;   // of one change
+constexpr int kTooLittle = 3;  // looks: a slurmd that was just started registers within a second or two
 constexpr DurationMs kMeasure = 4 * kMinute;
 constexpr const char* kAllOfMuster = "muster";
 
@@ -185,9 +186,12 @@ bool is_for_good(Code code) {
 Status wait_for(StepContext& context, const WantedNode& want, int64_t seconds, const Change& change) {
   Status given_up = Ok{};
   std::string reported;
+  int too_little = 0;
   TRY(const CheckResult end, wait_until(context, seconds, [&]() -> Result<std::string> {
         auto diff = take_turn(context, want, change);
-        if (!diff.ok() && is_for_good(diff.error().code)) {
+        const bool may_change =
+            !diff.ok() && diff.error().code == Code::conflict && ++too_little < kTooLittle;
+        if (!diff.ok() && is_for_good(diff.error().code) && !may_change) {
           given_up = diff.error();
           return std::string();
         }

@@ -288,6 +288,29 @@ TEST_CASE("slurm: that a node registered with less than slurm.conf has is not wa
   CHECK_FALSE(machine.called("scontrol update"));
 }
 
+TEST_CASE("slurm: a slurmd that was just started may not have registered yet", "[steps]") {
+  // Its second look finds the registration of the slurmd that was started again.
+  struct Again : Process {
+    explicit Again(FakeMachine& of) : machine(of) {}
+    Result<Output> run(const Command& command) override {
+      if (command.argv[0] == "sinfo" && ++looks == 2) machine.put("/slurm/node01", "drained|muster reimage");
+      return machine.run(command);
+    }
+    FakeMachine& machine;
+    int looks = 0;
+  };
+  FakeMachine machine;
+  machine.put("/slurm/node01", "inval|gres/gpu count reported lower than configured (1 < 2)");
+  machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
+  machine.put("/slurm-started/node01", "1060");
+  Again process(machine);
+  StepContext context{machine.context().files, process, "node01"};
+  Json want = params("registered", 600);
+  want["reason"] = "muster reimage";
+  CHECK(find_step_module("slurm_node")->apply(context, want).ok());
+  CHECK(process.looks == 2);
+}
+
 TEST_CASE("slurm: only a node that takes jobs has been given back", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();

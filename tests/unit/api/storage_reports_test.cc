@@ -126,7 +126,8 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
   CHECK(status("moosefs", R"({"engine": "moosefs", "ok": true})", "")["healthy"] == true);
   const Json bad = status("moosefs", lost, "");
   CHECK(bad["healthy"] == false);
-  CHECK(bad["problems"] == Json::parse(R"([{"node": "node01", "problem": "3 chunks are undergoal"}])"));
+  CHECK(bad["problems"] ==
+        Json::parse(R"([{"node": "node01", "problem": "3 chunks are undergoal", "of_engine": true}])"));
   CHECK(status("moosefs", R"({"engine": "moosefs", "silent": true})", "")["healthy"] == false);
   // A former master that began again has not heard of the chunks since.
   CHECK(status("moosefs", R"({"engine": "moosefs", "ok": true})", lost)["problems"].empty());
@@ -139,7 +140,7 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
   CHECK(status("ceph", silent, silent)["problems"].size() == 1);
   CHECK(status("ceph", well, down)["healthy"] == false);
   CHECK(status("ceph", down, down)["problems"] ==
-        Json::parse(R"([{"node": "node01", "problem": "OSD_DOWN: 1 osds down"}])"));
+        Json::parse(R"([{"node": "node01", "problem": "OSD_DOWN: 1 osds down", "of_engine": true}])"));
   CHECK(status("ceph", R"({"engine": "ceph", "ok": false, "health": 5})", "")["healthy"] == false);
   CHECK(status("ceph", R"({"engine": "ceph", "ok": "x", "silent": 1})", "")["healthy"] == true);
 }

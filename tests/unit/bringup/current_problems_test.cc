@@ -43,6 +43,25 @@ size_t count(const std::vector<Problem>& problems, CauseKind kind) {
       std::count_if(problems.begin(), problems.end(), [kind](const Problem& p) { return p.kind == kind; }));
 }
 
+// A storage section, and what is wrong with it at a time while runs have members of these sections.
+struct Copies {
+  Copies() {
+    now.nodes = {well("store01"), well("store02")};
+    with(Json::array());
+  }
+  void with(const Json& problems) {
+    const Json nodes = Json::array({{{"node", "store01"}}, {{"node", "store02"}}});
+    now.storage = Json::array({{{"name", "shared"}, {"problems", problems}, {"nodes", nodes}}});
+  }
+  size_t problems_at(DurationMs span, const std::set<std::string>& away) {
+    now.healing = healing_sections(now.healing, away, now.storage, SteadyMs{kDay + span});
+    return count(current_problems(now), CauseKind::node_degraded);
+  }
+  ClusterNow now;
+  const Json lost = {{"node", "store01"}, {"problem", "3 chunks are undergoal"}, {"of_engine", true}};
+  const Json absent = {{"node", "store02"}, {"problem", "/shared is not mounted"}};
+};
+
 }  // namespace
 
 TEST_CASE("problems: a healthy cluster has none", "[bringup]") {
@@ -335,6 +354,76 @@ TEST_CASE("problems: what a node that is being installed has not mounted yet is 
   CHECK(current_problems(now).empty());
   now.nodes[0].silent_since = 5;
   CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
+}
+
+TEST_CASE("problems: copies that are missing because a run took a member are none until they should be back",
+          "[bringup]") {
+  Copies c;
+  CHECK(c.problems_at(0, {"other"}) == 0);
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(0, {"other"}) == 1);
+  c.with(Json::array());
+  CHECK(c.problems_at(0, {"shared"}) == 0);
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(10 * kMinute, {"shared"}) == 0);
+  SECTION("it heals: what is lost later is a problem") {
+    CHECK(c.problems_at(20 * kMinute, {}) == 0);
+    c.with(Json::array());
+    CHECK(c.problems_at(21 * kMinute, {}) == 0);
+    c.with(Json::array({c.lost}));
+    CHECK(c.problems_at(22 * kMinute, {}) == 1);
+  }
+  SECTION("it does not heal within an hour") {
+    CHECK(c.problems_at(69 * kMinute, {}) == 0);
+    CHECK(c.problems_at(71 * kMinute, {}) == 1);
+  }
+  SECTION("what a node has not mounted is a problem all the same") {
+    c.with(Json::array({c.lost, c.absent}));
+    CHECK(c.problems_at(20 * kMinute, {}) == 1);
+  }
+}
+
+TEST_CASE("problems: what an engine reports is one also where the node that reports it has another",
+          "[bringup]") {
+  Copies c;
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(0, {}) == 1);
+  NodeNow& reports = c.now.nodes[0];
+  SECTION("it is degraded") {
+    reports.state = NodeState::degraded;
+    CHECK(c.problems_at(0, {}) == 2);
+  }
+  SECTION("it is being installed, by a run that found the copies missing") {
+    reports.state = NodeState::installing;
+    CHECK(c.problems_at(0, {"shared"}) == 1);
+  }
+  SECTION("no other node is well") {
+    reports.state = NodeState::degraded;
+    c.now.nodes[1].silent_since = 5;
+    CHECK(c.problems_at(0, {}) == 1);
+  }
+}
+
+TEST_CASE("problems: copies that were missing before a run took a member still are one", "[bringup]") {
+  Copies c;
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(0, {}) == 1);
+  CHECK(c.problems_at(kMinute, {"shared"}) == 1);
+  CHECK(c.problems_at(2 * kMinute, {}) == 1);
+  CHECK(c.problems_at(3 * kMinute, {"shared"}) == 1);
+  // Those are back: what is missing now is the run's doing.
+  c.with(Json::array());
+  CHECK(c.problems_at(4 * kMinute, {"shared"}) == 0);
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(5 * kMinute, {"shared"}) == 0);
+}
+
+TEST_CASE("problems: to a controller that starts, what is missing while a run has a member is its doing",
+          "[bringup]") {
+  Copies c;
+  c.with(Json::array({c.lost}));
+  CHECK(c.problems_at(0, {"shared"}) == 0);
+  CHECK(c.problems_at(kMinute, {}) == 0);
 }
 
 TEST_CASE("problems: those of the controller have the kind of their topic", "[bringup]") {
