@@ -133,6 +133,17 @@ const Release* find_release(const OsRelease& system) {
   return found && found->distribution == system.id ? found : nullptr;
 }
 
+std::string distribution_title(const std::string& id) {
+  const Distribution* known = find_distribution(id);
+  return known ? known->title : id;
+}
+
+std::string known_distributions() {
+  std::string out;
+  for (const Distribution& one : distributions()) out += (out.empty() ? "" : ", ") + one.id;
+  return out;
+}
+
 const Distribution& default_distribution() { return distributions().front(); }
 
 std::string default_recipe() {

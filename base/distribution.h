@@ -48,6 +48,10 @@ const Distribution* find_distribution(const std::string& id);
 const Release* find_release(const std::string& codename);
 // Null if it is none of these, or a derivative that has kept a codename.
 const Release* find_release(const OsRelease& system);
+// Distribution::title of that id; the id itself if it is unknown.
+std::string distribution_title(const std::string& id);
+// Their ids: "debian, ubuntu", for messages.
+std::string known_distributions();
 // That of a recipe without the key `distribution`, as all were before there was a second one.
 const Distribution& default_distribution();
 // The recipe of its newest supported release: "debian-13".

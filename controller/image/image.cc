@@ -93,16 +93,11 @@ ImageRecipe with_sources(const Build& b) {
   return out;
 }
 
-std::string title_of(const ImageRecipe& recipe) {
-  const Distribution* known = find_distribution(recipe.distribution);
-  return known ? known->title : recipe.distribution;
-}
-
 // Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing. Those
 // of this machine's own sources are no order: its release may have some that the recipe's has not.
 Status made_tree(const Build& b, const Result<Output>& out) {
   const std::string what =
-      "building the " + title_of(b.recipe) + " tree" +
+      "building the " + distribution_title(b.recipe.distribution) + " tree" +
       (b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)");
   if (!out) return Error(out.error()).with(what);
   const bool ordered = !b.recipe.mirror.empty() || !b.recipe.components.empty();

@@ -96,12 +96,6 @@ const Distribution& distribution_of(const ImageRecipe& recipe) {
   return known ? *known : default_distribution();
 }
 
-std::string known_distributions() {
-  std::string out;
-  for (const Distribution& one : distributions()) out += (out.empty() ? "" : ", ") + one.id;
-  return out;
-}
-
 void read_distribution(const YamlNode& root, const ImageRecipe* base, ImageRecipe& out, Errors& errors) {
   if (const YamlNode* at = root.find("distribution")) {
     out.distribution = at->text;

@@ -9,11 +9,6 @@ namespace {
 
 using Names = std::map<std::string, OnlyFor>;
 
-std::string title_of(const std::string& distribution) {
-  const Distribution* known = find_distribution(distribution);
-  return known ? known->title : distribution;
-}
-
 std::string refusal_of(const std::string& playbook, const Names& only_for, const std::string& distribution) {
   const auto found = only_for.find(playbook);
   const std::string why = found == only_for.end() ? "" : why_not_on(found->second, distribution);
@@ -45,9 +40,9 @@ void add_of_role(const Spec& spec, const std::string& role, size_t index, const 
 std::string why_not_on(const OnlyFor& only_for, const std::string& distribution) {
   if (only_for.distribution.empty() || distribution.empty() || only_for.distribution == distribution)
     return "";
-  std::string out = fmt::format("is for {} only", title_of(only_for.distribution));
+  std::string out = fmt::format("is for {} only", distribution_title(only_for.distribution));
   if (!only_for.elsewhere.empty())
-    out += fmt::format("; on {} {}", title_of(distribution), only_for.elsewhere);
+    out += fmt::format("; on {} {}", distribution_title(distribution), only_for.elsewhere);
   return out;
 }
 

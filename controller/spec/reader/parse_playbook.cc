@@ -1,7 +1,6 @@
 #include "controller/spec/reader/parse_playbook.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -137,14 +136,12 @@ void check_only_for(const YamlNode& root, const Playbook& playbook, std::vector<
   if (elsewhere && !id)
     errors.push_back({elsewhere->line, elsewhere->column, "elsewhere", "requires `distribution`"});
   if (!id || !id->is_text()) return;
-  std::vector<std::string> known;
-  for (const Distribution& distribution : distributions()) known.push_back(distribution.id);
   if (playbook.overlay)
     errors.push_back({id->line, id->column, "distribution",
                       "not allowed in an overlay: that of the shipped playbook counts"});
   else if (!find_distribution(id->text))
     errors.push_back({id->line, id->column, "distribution",
-                      fmt::format("unknown distribution '{}'; known: {}", id->text, fmt::join(known, ", "))});
+                      fmt::format("unknown distribution '{}'; known: {}", id->text, known_distributions())});
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ TEST_CASE("a release is known by its codename, a system by its id as well", "[di
     CHECK(find_distribution(one.id) == &one);
     CHECK(one.components.front() == "main");
     CHECK(supported_releases().find(one.title) != std::string::npos);
+    CHECK(distribution_title(one.id) == one.title);
+    CHECK(known_distributions().find(one.id) != std::string::npos);
   }
   REQUIRE(find_release("noble") != nullptr);
   CHECK(find_release("noble")->distribution == "ubuntu");
@@ -34,6 +36,7 @@ TEST_CASE("a release is known by its codename, a system by its id as well", "[di
   CHECK(find_release("forky")->firmware_component);
   CHECK(find_release("") == nullptr);
   CHECK(find_distribution("") == nullptr);
+  CHECK(distribution_title("other") == "other");
   CHECK(find_release(parse_os_release("ID=ubuntu\nVERSION_CODENAME=noble\n")) == find_release("noble"));
   CHECK(find_release(parse_os_release("ID=pop\nVERSION_CODENAME=noble\n")) == nullptr);
   CHECK(default_recipe() == "debian-13");
