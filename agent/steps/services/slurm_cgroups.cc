@@ -9,8 +9,8 @@
 
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/step_modules.h"
+#include "base/kernel_line.h"
 #include "base/slurm_release.h"
-#include "base/split.h"
 
 namespace muster::steps {
 namespace {
@@ -21,9 +21,7 @@ constexpr const char* kUnified = "/sys/fs/cgroup/cgroup.controllers";
 Json line() { return {{"name", "slurm"}, {"present", {kArgument}}}; }
 
 bool booted_with_it(const Files& files) {
-  for (const auto& argument : split_words(files.read_line("/proc/cmdline")))
-    if (argument == kArgument) return true;
-  return false;
+  return kernel_argument(files.read_line("/proc/cmdline"), "systemd.unified_cgroup_hierarchy") == kArgument;
 }
 
 // Nothing if the system's cgroups suit it.
