@@ -2,23 +2,13 @@
 #include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
+#include "tests/unit/agent/step_run.h"
 
 namespace muster {
 namespace {
 
 using tests::FakeMachine;
-
-struct Run {
-  FakeMachine machine;
-  StepContext context = machine.context();
-  Run() { machine.put("/run/systemd/system/x", ""); }
-  Status apply(const char* module, const Json& params) {
-    return find_step_module(module)->apply(context, params);
-  }
-  Result<CheckResult> check(const char* module, const Json& params) {
-    return find_step_module(module)->check(context, params);
-  }
-};
+using Run = testing::BootedStepRun;
 
 TEST_CASE("package: more names for one release or one distribution, and for no other word") {
   Run r;

@@ -4,22 +4,13 @@
 #include "agent/steps/two_phase.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
+#include "tests/unit/agent/step_run.h"
 
 namespace muster {
 namespace {
 
 using tests::FakeMachine;
-
-struct Run {
-  FakeMachine machine;
-  StepContext context = machine.context();
-  Status apply(const char* module, const Json& params) {
-    return find_step_module(module)->apply(context, params);
-  }
-  Result<CheckResult> check(const char* module, const Json& params) {
-    return find_step_module(module)->check(context, params);
-  }
-};
+using Run = testing::StepRun;
 
 const Json kHarden = {{"settings", {{"PasswordAuthentication", "no"}}}, {"port", 0}};
 
