@@ -54,8 +54,7 @@ const std::vector<Release>& releases() {
                                             .distribution = "ubuntu",
                                             .loader_package = "systemd-boot-efi",
                                             .sources_file = "/etc/apt/sources.list.d/ubuntu.sources",
-                                            .supported = true,
-                                            .ssh_socket = true}};
+                                            .supported = true}};
   return all;
 }
 

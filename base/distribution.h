@@ -33,7 +33,6 @@ struct Release {
   std::string sources_file;    // the apt source of the release's own packages, as its installer writes it
   bool supported = false;      // there are recipes and playbooks for it
   bool firmware_component = false;  // the release has Distribution::firmware_component
-  bool ssh_socket = false;          // sshd is started by ssh.socket as installed: recipes must change that
 };
 
 // /etc/os-release, without quotes. A key that is not there is "".

@@ -247,7 +247,6 @@ std::vector<KnownRecipe> known_recipes(const std::string& folder) {
     KnownRecipe one{file.substr(0, file.size() - kSuffix.size())};
     if (const auto recipe = load_recipe(folder, one.name); recipe.ok()) {
       one.distribution = recipe->distribution;
-      one.suite = recipe->suite;
       one.mirror = !recipe->mirror.empty();
     } else {
       one.error = recipe.error().message;

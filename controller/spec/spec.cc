@@ -52,10 +52,7 @@ std::string Spec::distribution_of(const NodeSpec& node) const {
 void use_recipes(Spec& spec, const std::vector<KnownRecipe>& recipes) {
   for (auto& [name, image] : spec.images)
     for (const KnownRecipe& recipe : recipes)
-      if (recipe.name == image.recipe && recipe.error.empty()) {
-        image.distribution = recipe.distribution;
-        image.suite = recipe.suite;
-      }
+      if (recipe.name == image.recipe && recipe.error.empty()) image.distribution = recipe.distribution;
 }
 
 const NodeSpec* Spec::leader_of(const std::string& playbook) const {

@@ -89,14 +89,13 @@ struct UserSpec {
 struct KnownRecipe {
   std::string name;
   std::string distribution = default_distribution().id;
-  std::string suite = {};
   bool mirror = false;     // it names one
   std::string error = {};  // why it cannot be read; then only its name is known
 };
 struct ImageSpec {
   std::string name, recipe, kernel = "full";
   std::vector<std::string> bake;
-  std::string distribution = {}, suite = {};  // of the recipe: Distribution::id; empty: not known
+  std::string distribution = {};  // of the recipe: Distribution::id; empty: not known
 };
 
 // Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. A

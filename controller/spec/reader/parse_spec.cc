@@ -381,8 +381,7 @@ SpecNames shipped_names() {
   for (const std::string& line : split_lines(embedded::recipes)) {
     const auto words = split_words(line);
     KnownRecipe recipe{words.at(0)};
-    recipe.suite = words.at(1);
-    if (words.size() > 2) recipe.distribution = words[2];
+    if (words.size() > 1) recipe.distribution = words[1];
     out.recipes.push_back(std::move(recipe));
   }
   return out;

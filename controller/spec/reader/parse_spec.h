@@ -36,7 +36,7 @@ namespace embedded {  // generated at build time from playbooks/ and images/
 extern const char* const playbook_names;
 extern const char* const profile_names;
 extern const char* const playbooks_only_for;  // lines: name, distribution, what to do on others
-extern const char* const recipes;             // lines "NAME SUITE [DISTRIBUTION]"
+extern const char* const recipes;             // lines "NAME [DISTRIBUTION]"
 }  // namespace embedded
 
 }  // namespace muster

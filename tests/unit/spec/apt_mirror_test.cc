@@ -159,7 +159,7 @@ bool has_path(const ParsedSpec& parsed, const std::string& path) {
 }  // namespace
 
 TEST_CASE("an image whose packages come from nowhere is known before it is built", "[spec][apt]") {
-  KnownRecipe noble{"mine", "ubuntu", "noble"};
+  KnownRecipe noble{"mine", "ubuntu"};
   const std::string at = "images.cpu.recipe",
                     mirror = ", apt: { ubuntu: { mirror: \"http://10.20.0.9/ubuntu\" } }";
   CHECK(has_path(built_by("debian", noble, ""), at));
@@ -171,19 +171,17 @@ TEST_CASE("an image whose packages come from nowhere is known before it is built
   CHECK(has_path(built_by("fedora", {"plain"}, ""), at));
 }
 
-TEST_CASE("images have the distribution and suite of their recipes, where these are known", "[spec]") {
-  const ParsedSpec known = built_by("", {"mine", "ubuntu", "noble"}, "");
+TEST_CASE("images have the distribution of their recipes, where these are known", "[spec]") {
+  const ParsedSpec known = built_by("", {"mine", "ubuntu"}, "");
   CHECK(known.spec.images.at("cpu").distribution == "ubuntu");
-  CHECK(known.spec.images.at("cpu").suite == "noble");
   NodeSpec node;
   CHECK(known.spec.distribution_of(node) == default_distribution().id);
   node.image = "cpu";
   CHECK(known.spec.distribution_of(node) == "ubuntu");
   Spec later = with_network("dhcp: managed").spec;
   CHECK(later.images.at("cpu").distribution.empty());
-  CHECK(later.images.at("cpu").suite.empty());
-  use_recipes(later, {{"debian-12", "debian", "bookworm"}, {"debian-13", "ubuntu", "noble"}});
-  CHECK(later.images.at("cpu").suite == "noble");
+  use_recipes(later, {{"debian-12", "debian"}, {"debian-13", "ubuntu"}});
+  CHECK(later.images.at("cpu").distribution == "ubuntu");
   // One that cannot be read is an error where it is used, and nowhere else.
   KnownRecipe broken{"mine"};
   broken.error = "mine.yaml:1:1: bad";

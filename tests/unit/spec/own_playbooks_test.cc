@@ -102,7 +102,6 @@ TEST_CASE("the names that a spec is checked by without a controller are those of
     CAPTURE(files[i].name);
     CHECK(files[i].error.empty());
     CHECK(recipes[i].name == files[i].name);
-    CHECK(recipes[i].suite == files[i].suite);
     CHECK(recipes[i].distribution == files[i].distribution);
     CHECK_FALSE(files[i].mirror);
   }
