@@ -33,7 +33,7 @@ Json port_settings(const Network& network) {
 Json network_of(const Spec& spec, const NodeSpec& node) {
   const Network& n = spec.network;
   const bool ours = !node.adopt.declared();  // muster does not manage an adopted host's network
-  const AptMirror apt = n.apt_of(spec.distribution_of(node));
+  const AptMirror apt = spec.apt_of(node);
   return {{"provisioning", n.provisioning.cidr},
           {"bmc", n.bmc.cidr},
           {"storage", n.storage.cidr},

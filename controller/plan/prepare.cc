@@ -62,17 +62,16 @@ void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
           d.spec->name, line));
 }
 
-// Distribution::id of the system that the steps run in; "": unknown. The RAM system is none of these.
-std::string distribution_of(const Planning& p, const Draft& d) {
-  if (!d.imaging && find_distribution(d.seen->facts->os_id)) return d.seen->facts->os_id;
-  const auto image = p.spec.images.find(d.spec->image);
-  return image == p.spec.images.end() ? "" : image->second.distribution;
+// Of the system that the steps run in; null: unknown. The RAM system is none of these.
+const Distribution* distribution_of(const Planning& p, const Draft& d) {
+  const Distribution* runs = d.imaging ? nullptr : find_distribution(d.seen->facts->os_id);
+  return runs ? runs : p.spec.distribution_of(*d.spec);
 }
 
 // A rollback boots a system of which only the digest is known, and `accept` runs no playbook.
 void refuse_playbooks(Planning& p, const Draft& d) {
   if (p.rolls_back() || p.kind() == RequestKind::accept) return;
-  const std::string distribution = distribution_of(p, d);
+  const Distribution* distribution = distribution_of(p, d);
   for (const auto& name : p.playbooks_of(d)) {
     const auto playbook = p.in.playbooks.find(name);
     if (playbook == p.in.playbooks.end()) continue;

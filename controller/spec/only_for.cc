@@ -9,7 +9,7 @@ namespace {
 
 using Names = std::map<std::string, OnlyFor>;
 
-std::string refusal_of(const std::string& playbook, const Names& only_for, const std::string& distribution) {
+std::string refusal_of(const std::string& playbook, const Names& only_for, const Distribution* distribution) {
   const auto found = only_for.find(playbook);
   const std::string why = found == only_for.end() ? "" : why_not_on(found->second, distribution);
   return why.empty() ? "" : fmt::format("playbook '{}' {}", playbook, why);
@@ -37,12 +37,10 @@ void add_of_role(const Spec& spec, const std::string& role, size_t index, const 
 
 }  // namespace
 
-std::string why_not_on(const OnlyFor& only_for, const std::string& distribution) {
-  if (only_for.distribution.empty() || distribution.empty() || only_for.distribution == distribution)
-    return "";
+std::string why_not_on(const OnlyFor& only_for, const Distribution* distribution) {
+  if (only_for.distribution.empty() || !distribution || only_for.distribution == distribution->id) return "";
   std::string out = fmt::format("is for {} only", distribution_title(only_for.distribution));
-  if (!only_for.elsewhere.empty())
-    out += fmt::format("; on {} {}", distribution_title(distribution), only_for.elsewhere);
+  if (!only_for.elsewhere.empty()) out += fmt::format("; on {} {}", distribution->title, only_for.elsewhere);
   return out;
 }
 

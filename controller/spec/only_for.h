@@ -17,8 +17,8 @@ struct OnlyFor {
 };
 
 // Why the playbook is refused on a system of this distribution: "is for Debian only; on Ubuntu use
-// gpu-ubuntu". "" if it is not, or if `distribution` is "", which means unknown.
-std::string why_not_on(const OnlyFor& only_for, const std::string& distribution);
+// gpu-ubuntu". "" if it is not, or if `distribution` is null, which means unknown.
+std::string why_not_on(const OnlyFor& only_for, const Distribution* distribution);
 
 // An element of `images.NAME.bake` or of `roles.NAME.playbooks`.
 struct RefusedPlaybook {

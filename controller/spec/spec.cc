@@ -43,16 +43,21 @@ AptMirror Network::apt_of(const std::string& distribution) const {
   return declared == apt.end() ? AptMirror() : declared->second;
 }
 
-std::string Spec::distribution_of(const NodeSpec& node) const {
+const Distribution* Spec::distribution_of(const NodeSpec& node) const {
   const auto image = images.find(node.image);
-  return image == images.end() || image->second.distribution.empty() ? default_distribution().id
-                                                                     : image->second.distribution;
+  return image == images.end() ? nullptr : image->second.distribution;
+}
+
+AptMirror Spec::apt_of(const NodeSpec& node) const {
+  const Distribution* known = distribution_of(node);
+  return network.apt_of(known ? known->id : default_distribution().id);
 }
 
 void use_recipes(Spec& spec, const std::vector<KnownRecipe>& recipes) {
   for (auto& [name, image] : spec.images)
     for (const KnownRecipe& recipe : recipes)
-      if (recipe.name == image.recipe && recipe.error.empty()) image.distribution = recipe.distribution;
+      if (recipe.name == image.recipe && recipe.error.empty())
+        image.distribution = find_distribution(recipe.distribution);
 }
 
 const NodeSpec* Spec::leader_of(const std::string& playbook) const {

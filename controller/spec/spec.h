@@ -95,7 +95,7 @@ struct KnownRecipe {
 struct ImageSpec {
   std::string name, recipe, kernel = "full";
   std::vector<std::string> bake;
-  std::string distribution = {};  // of the recipe: Distribution::id; empty: not known
+  const Distribution* distribution = nullptr;  // of the recipe; null: not known
 };
 
 // Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. A
@@ -285,8 +285,10 @@ struct Spec {
 
   const NodeSpec* node(const std::string& name) const;
   bool plays(const NodeSpec& node, const std::string& playbook) const;
-  // Distribution::id of the node's image; the default where it has none.
-  std::string distribution_of(const NodeSpec& node) const;
+  // That of the node's image; null: not known, or the node has none.
+  const Distribution* distribution_of(const NodeSpec& node) const;
+  // For the node's distribution; where that is not known, for the default one.
+  AptMirror apt_of(const NodeSpec& node) const;
   // The first node by name of the role that is declared to lead the playbook, else of those that have it;
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;

@@ -108,7 +108,7 @@ void bake_into_layer(const PlaybookStep& step, const std::string& playbook, Imag
 }
 
 Status bake_playbook(const Playbook& playbook, const BakeInputs& in, ImageRequest& request) {
-  if (const auto why = why_not_on(playbook.only_for, in.system.id); !why.empty())
+  if (const auto why = why_not_on(playbook.only_for, find_distribution(in.system.id)); !why.empty())
     return fail(Code::invalid, "it " + why);
   const Json context = {{"vars", in.vars}};
   std::vector<PlaybookStep> steps;

@@ -409,7 +409,7 @@ TEST_CASE("a playbook for another distribution is refused where the node shows w
 TEST_CASE("a node that gets another image is judged by that, others by what they run", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.playbooks["base"].only_for = {"debian", ""};
-  in.spec.images["cpu"].distribution = "ubuntu";
+  in.spec.images["cpu"].distribution = find_distribution("ubuntu");
   for (auto& [name, seen] : in.nodes) seen.facts->os_id = "debian";
   in.request.force = {"node01"};
   want(in, RequestKind::up, {"node01"});

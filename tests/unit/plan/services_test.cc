@@ -216,7 +216,7 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
   CHECK(find(steps, "base/proxy of apt") < find(steps, "base/package mirror"));
   CHECK(find(steps, "base/package mirror") < find(steps, "base/time zones"));
   // The mirror is that of the distribution of the node's image.
-  for (auto& [name, image] : spec.images) image.distribution = "ubuntu";
+  for (auto& [name, image] : spec.images) image.distribution = find_distribution("ubuntu");
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror") ==
         Json{{"mirror", "http://10.20.0.9/ubuntu"},
              {"security_mirror", "none"},
@@ -224,7 +224,7 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
              {"key", "line\nline\n"}});
   spec.network.apt.erase("ubuntu");
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
-  for (auto& [name, image] : spec.images) image.distribution = default_distribution().id;
+  for (auto& [name, image] : spec.images) image.distribution = &default_distribution();
   for (auto& node : spec.nodes)
     if (node.name == "node02") node.adopt.host = "10.20.0.12";  // its sources are its own
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());

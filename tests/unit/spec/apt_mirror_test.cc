@@ -173,21 +173,22 @@ TEST_CASE("an image whose packages come from nowhere is known before it is built
 
 TEST_CASE("images have the distribution of their recipes, where these are known", "[spec]") {
   const ParsedSpec known = built_by("", {"mine", "ubuntu"}, "");
-  CHECK(known.spec.images.at("cpu").distribution == "ubuntu");
+  const Distribution* ubuntu = find_distribution("ubuntu");
+  CHECK(known.spec.images.at("cpu").distribution == ubuntu);
   NodeSpec node;
-  CHECK(known.spec.distribution_of(node) == default_distribution().id);
+  CHECK(known.spec.distribution_of(node) == nullptr);
   node.image = "cpu";
-  CHECK(known.spec.distribution_of(node) == "ubuntu");
+  CHECK(known.spec.distribution_of(node) == ubuntu);
   Spec later = with_network("dhcp: managed").spec;
-  CHECK(later.images.at("cpu").distribution.empty());
+  CHECK(later.images.at("cpu").distribution == nullptr);
   use_recipes(later, {{"debian-12", "debian"}, {"debian-13", "ubuntu"}});
-  CHECK(later.images.at("cpu").distribution == "ubuntu");
+  CHECK(later.images.at("cpu").distribution == ubuntu);
   // One that cannot be read is an error where it is used, and nowhere else.
   KnownRecipe broken{"mine"};
   broken.error = "mine.yaml:1:1: bad";
   const ParsedSpec bad = built_by("debian", broken, "");
   CHECK(has_path(bad, "images.cpu.recipe"));
-  CHECK(bad.spec.images.at("cpu").distribution.empty());
+  CHECK(bad.spec.images.at("cpu").distribution == nullptr);
   SpecNames names;
   names.recipes = {broken, {"debian-13"}};
   const std::string text = "images: { cpu: { recipe: debian-13 } }\n";

@@ -26,7 +26,7 @@ Spec spec_of(const std::string& first, const std::string& second) {
     ImageSpec image;
     image.name = name;
     image.bake = {"base", "gpu"};
-    image.distribution = distribution;
+    image.distribution = find_distribution(distribution);
     spec.images[name] = image;
   }
   spec.roles["gpu"] = {"base", "gpu"};
@@ -62,11 +62,12 @@ TEST_CASE("a playbook names its distribution, and what to do on others", "[playb
 
 TEST_CASE("a playbook is refused only where another distribution is known", "[playbook]") {
   const OnlyFor& gpu = kOnlyFor.at("gpu");
-  CHECK(why_not_on(gpu, "debian").empty());
-  CHECK(why_not_on(gpu, "").empty());
-  CHECK(why_not_on({}, "ubuntu").empty());
-  CHECK(why_not_on(gpu, "ubuntu").find("use gpu-ubuntu") != std::string::npos);
-  CHECK_FALSE(why_not_on(kOnlyFor.at("gpu-ubuntu"), "debian").empty());
+  const Distribution *debian = find_distribution("debian"), *ubuntu = find_distribution("ubuntu");
+  CHECK(why_not_on(gpu, debian).empty());
+  CHECK(why_not_on(gpu, nullptr).empty());
+  CHECK(why_not_on({}, ubuntu).empty());
+  CHECK(why_not_on(gpu, ubuntu).find("use gpu-ubuntu") != std::string::npos);
+  CHECK_FALSE(why_not_on(kOnlyFor.at("gpu-ubuntu"), debian).empty());
 }
 
 TEST_CASE("a spec's playbooks are held against the images of its nodes", "[spec]") {
