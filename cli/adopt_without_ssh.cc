@@ -5,8 +5,8 @@ namespace muster::cli {
 
 void adopt(Context& context, const Adopting&) {
   complain(context, fail(Code::unavailable,
-                         "this muster was built without libssh, which `--adopt` needs: install the package "
-                         "muster, and run the command where it is"));
+                         "`--adopt` needs libssh, which this build of muster does not include: run the "
+                         "command on a host that has the package `muster` installed"));
 }
 
 }  // namespace muster::cli
