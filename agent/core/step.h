@@ -38,6 +38,7 @@ struct StepContext {
   std::map<std::string, std::string> programs = {};
   std::string folder = "/run";  // for data passed between steps of one agent; `{folder}` in options
   bool root = true;             // false: the agent runs as an unprivileged user
+  DurationMs pause = kSecond;   // between two looks at what a step waits for
 };
 
 enum class Holds { yes, no, not_applicable };

@@ -50,7 +50,7 @@ Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
     const std::string text = now.ok() ? *now : now.error().message;
     if (is_cancelled(context)) return fail(Code::cancelled, text);
     if (std::chrono::steady_clock::now() >= until) return differs(text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(context.pause));
   }
 }
 

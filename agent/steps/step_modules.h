@@ -107,7 +107,8 @@ class Diff {
 std::string value_text(const Json& value);
 void say(const StepContext& context, const std::string& text);  // reports progress, one line
 bool is_cancelled(const StepContext& context);
-// Holds once `lacking` returns ""; called every second. Its errors are retried too: a server may be starting.
+// Holds once `lacking` returns ""; it is called again after StepContext::pause. Its errors are retried too:
+// a server may be starting.
 Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
                                const std::function<Result<std::string>()>& lacking);
 // The output of a program that must succeed. systemctl has at least 3 minutes.

@@ -36,8 +36,10 @@ MUSTER_PARAMETERS(
     optional(deadline_seconds, "how long to wait for slurmctld, for jobs to end, for the node to register"))
 
 constexpr int64_t kVerifySeconds = 60;
-constexpr int kRefusals = 3;   // of one change
-constexpr int kTooLittle = 3;  // looks: a slurmd that was just started registers within a second or two
+constexpr int kRefusals = 3;  // of one change
+// Looks: a slurmd that was just started again registers within a second or two. Until then slurmctld shows
+// what the one before it registered.
+constexpr int kTooLittle = 3;
 constexpr DurationMs kMeasure = 4 * kMinute;
 constexpr const char* kAllOfMuster = "muster";
 

@@ -85,6 +85,7 @@ TEST_CASE("slurm: whatever is wanted of a node waits for a controller that resta
   machine.put("/slurm-started/node01", "1060");
   Late late(machine);
   StepContext context{machine.context().files, late, "node01"};
+  context.pause = 0;
   SECTION("the look is quick, and does not hold") {
     late.silent = 1000;
     const auto looked = one.check(context, params(state, 30));
@@ -131,6 +132,7 @@ TEST_CASE("slurm: a change that slurmctld refuses is not waited for", "[steps]")
   machine.put("/slurm/node01", "idle|none");
   Refuses process(machine);
   StepContext context{machine.context().files, process, "node01"};
+  context.pause = 0;
   const Status end = find_step_module("slurm_node")->apply(context, params("drain", 86400));
   REQUIRE_FALSE(end.ok());
   CHECK(end.error().message.find("Invalid user id") != std::string::npos);
@@ -272,6 +274,7 @@ TEST_CASE("slurm: a node that registered with less than slurm.conf has is not gi
 TEST_CASE("slurm: that a node registered with less than slurm.conf has is not waited for", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();
+  context.pause = 0;
   const StepModule& one = *find_step_module("slurm_node");
   machine.put("/slurm/node01", "inval|gres/gpu count reported lower than configured (1 < 2)");
   machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
@@ -305,6 +308,7 @@ TEST_CASE("slurm: a slurmd that was just started may not have registered yet", "
   machine.put("/slurm-started/node01", "1060");
   Again process(machine);
   StepContext context{machine.context().files, process, "node01"};
+  context.pause = 0;
   Json want = params("registered", 600);
   want["reason"] = "muster reimage";
   CHECK(find_step_module("slurm_node")->apply(context, want).ok());
