@@ -50,6 +50,7 @@ void check(Context& context, const CheckFlags& flags) {
   // Without the option those that musterd would find on this machine, if it is installed here.
   const std::string images = flags.images.empty() ? with_defaults({}, "").images : flags.images;
   if (!images.empty()) add_recipes(images, names.recipes);
+  if (flags.images.empty()) names.more_recipes = "recipes of your own: `--images DIR`";
   ParsedSpec parsed = parse_spec(file->text, names);
   parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
   if (parsed.errors.empty())

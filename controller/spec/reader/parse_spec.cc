@@ -54,13 +54,15 @@ void SpecReader::error_once(const YamlNode& at, const std::string& path, std::st
 }
 
 void SpecReader::must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
-                               const std::string& name, const std::vector<std::string>& known) {
+                               const std::string& name, const std::vector<std::string>& known,
+                               const std::string& more) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const std::string near = nearest_spelling(name, known);
-  if (!near.empty())
-    return error(at, path, fmt::format("unknown {} '{}', did you mean '{}'?", what, name, near));
-  if (known.empty()) return error(at, path, fmt::format("unknown {0} '{1}': no {0} is declared", what, name));
-  error(at, path, fmt::format("unknown {} '{}'; known: {}", what, name, fmt::join(known, ", ")));
+  const std::string rest = !near.empty()   ? fmt::format(", did you mean '{}'?", near)
+                           : known.empty() ? fmt::format(": no {} is declared", what)
+                                           : fmt::format("; known: {}", fmt::join(known, ", "));
+  error(at, path,
+        fmt::format("unknown {} '{}'{}{}", what, name, rest, more.empty() ? "" : " (" + more + ")"));
 }
 
 // ---- sections ----
@@ -270,7 +272,7 @@ void SpecReader::check_recipe(const YamlNode& at, const ImageSpec& image) {
     if (recipe.name == image.recipe && !recipe.error.empty())
       error(at, path, "the recipe cannot be read: " + recipe.error);
   }
-  if (!known.empty()) must_be_known(at, path, "recipe", image.recipe, known);
+  if (!known.empty()) must_be_known(at, path, "recipe", image.recipe, known, names_.more_recipes);
 }
 
 void SpecReader::read_roles() {

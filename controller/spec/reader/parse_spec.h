@@ -23,6 +23,7 @@ struct SpecNames {
   // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so
   // that no mirror is known to be missing.
   std::string builder = {};
+  std::string more_recipes = {};  // how to name more, for the message about a recipe that is not in `recipes`
 };
 // `text` is YAML. All failures are reported in `errors`.
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});

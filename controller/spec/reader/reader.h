@@ -46,8 +46,10 @@ class SpecReader {
   void error(const YamlNode& at, const std::string& path, std::string message);
   // For values that are checked once per name in a range: reports only the first error.
   void error_once(const YamlNode& at, const std::string& path, std::string message);
+  // more: how a user names more than the known ones; may be empty.
   void must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
-                     const std::string& name, const std::vector<std::string>& known);
+                     const std::string& name, const std::vector<std::string>& known,
+                     const std::string& more = "");
 
   void read_network();
   Subnet read_subnet(const YamlNode* network, const char* name, std::optional<Cidr>& cidr);

@@ -538,7 +538,9 @@ TEST_CASE("`spec check` knows the recipes that are shipped, and those of the con
   const auto unknown = check("ubuntu-2404");
   CHECK(unknown.exit == 2);
   CHECK(has(unknown.err, "did you mean 'ubuntu-24.04'?"));
-  CHECK(check("site").exit == 2);
+  const auto own = check("site");
+  CHECK(own.exit == 2);
+  CHECK(has(own.err, "--images"));
   dir.write("recipes/site.yaml", "suite: trixie\nkernel: { full: k }\n");
   dir.write("recipes/broken.yaml", "suite: noble\nkernel: { full: k }\n");
   const std::vector<std::string> images = {"--images", dir.path("recipes")};
@@ -547,6 +549,7 @@ TEST_CASE("`spec check` knows the recipes that are shipped, and those of the con
   const auto broken = check("broken", images);
   CHECK(broken.exit == 2);
   CHECK(has(broken.err, "broken.yaml:1:8: suite: "));
+  CHECK_FALSE(has(check("sites-other", images).err, "--images"));
 }
 
 TEST_CASE("the controller refuses names that its folder does not have", "[own][api]") {
