@@ -46,7 +46,7 @@ Result<RamInfo> packed_ram_system(const std::string& image_folder);
 Result<std::string> kernel_release(const std::string& tree);
 struct RamContents {
   size_t modules = 0;
-  std::vector<std::string> absent = {};  // named here, and neither a module nor built in
+  std::vector<std::string> absent = {};  // named here, common ones first, and neither a module nor built in
   uint64_t module_bytes = 0;             // unpacked
   FirmwareTaken firmware = {};
 };

@@ -36,6 +36,16 @@ TEST_CASE("what a kernel has built in is known by the names of modules") {
   CHECK_FALSE(index.has("nvme"));
 }
 
+TEST_CASE("of what a kernel does not have, the text names the first, and counts the rest") {
+  RamContents contents;
+  CHECK(to_text(contents).find("mod1") == std::string::npos);
+  for (int i = 1; i <= 60; ++i) contents.absent.push_back("mod" + std::to_string(i));
+  const std::string text = to_text(contents);
+  CHECK(text.find("mod1,") != std::string::npos);
+  CHECK(text.find("mod60") == std::string::npos);
+  CHECK(text.find(" 48 ") != std::string::npos);
+}
+
 TEST_CASE("this test program's libraries are read from its own ELF tables") {
   const auto self = Files("/").read("/proc/self/exe");
   REQUIRE(self);
