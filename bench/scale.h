@@ -126,7 +126,7 @@ class ScaleCluster : private PowerPort, private BootPort {
 
   // Discovers all nodes and installs them, each by a plan of its own. {"seconds", "calls", ...}: the cost.
   Json bring_up();
-  // In place of bring_up(): all are at work, and more of them fail each time the causes are looked at. Returns
+  // In place of bring_up(): all are at work, and more of them fail between looks at the causes. Returns
   // "calls".
   Json look_at_causes();
   // The database afterwards, read by another connection.
