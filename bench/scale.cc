@@ -2,7 +2,8 @@
 // under a virtual clock, and the production planner, executor, agent link and store, which writes a real
 // database. Meanwhile operators look at it. Every size in a process of its own. Results of checks are judged
 // and runs concluded as by the daemon, but without measurements, so each check is judged as far as its first
-// step. Not in it: HTTP, and the RAM systems and images that Bringup looks at.
+// step. Not in it: HTTP, and the RAM systems and images that Bringup looks at. At the end CurrentCauses alone
+// is looked at with 2,000 nodes, of which more and more fail.
 // usage: muster-bench-scale NODES...     run in the project's folder. Closes with one line of JSON; exit 1
 // when a gate is missed: 1,000 nodes in 180 s, a node of 1,000 at most twice the time of one of 100, 99 of
 // 100 looks within 100 ms, and no task that holds the controller for longer than that.
@@ -25,6 +26,7 @@ using namespace bench;
 
 constexpr double kGateSeconds = 180, kGoalSeconds = 60, kGateRatio = 2, kGateMs = 100;
 constexpr size_t kMostNamed = 8;
+constexpr int kCausesNodes = 2000;
 
 Json measure(int nodes) {
   log::set_level(log::Level::warning);
@@ -42,6 +44,11 @@ Json measure(int nodes) {
   return row;
 }
 
+Json measure_causes(int nodes) {
+  log::set_level(log::Level::warning);
+  return {{"nodes", nodes}, {"calls", ScaleCluster(nodes).look_at_causes()}};
+}
+
 bool gate(bool kept, const std::string& what) {
   fmt::print("  {}: {}\n", what, kept ? "kept" : "MISSED");
   return kept;
@@ -55,6 +62,12 @@ void print_seconds(const Json& seconds) {
     fmt::print("  {:7.2f} s  {}\n", most[i].first, most[i].second);
 }
 
+void print_calls(const Json& row) {
+  for (const auto& [name, calls] : row["calls"].items())
+    fmt::print("  {:28} {:5} times, p99 {:6.2f} ms, at most {:6.2f} ms\n", name, calls["count"].get<int>(),
+               calls["p99_ms"].get<double>(), calls["most_ms"].get<double>());
+}
+
 void print(const Json& row) {
   fmt::print("{:5} nodes  {:7.2f} s  {:6} MB resident at most\n", row["nodes"].get<int>(),
              row["wall_s"].get<double>(), row["rss_mb"].get<int>());
@@ -64,17 +77,21 @@ void print(const Json& row) {
   print_seconds(row["seconds"]);
   fmt::print("  the longest task took {:.1f} ms: {}\n", row["longest_ms"].get<double>(),
              row["longest"].get<std::string>());
+  print_calls(row);
+}
+
+bool calls_within_gate(const Json& row) {
+  bool good = true;
   for (const auto& [name, calls] : row["calls"].items())
-    fmt::print("  {:9} {:5} times, p99 {:6.2f} ms, at most {:6.2f} ms\n", name, calls["count"].get<int>(),
-               calls["p99_ms"].get<double>(), calls["most_ms"].get<double>());
+    good &= gate(calls["p99_ms"].get<double>() <= kGateMs,
+                 fmt::format("99 of 100 times {} within {} ms", name, kGateMs));
+  return good;
 }
 
 bool within_gates(const Json& row) {
   const int nodes = row["nodes"].get<int>();
   bool good = gate(row["accepted"] == nodes, "all are accepted");
-  for (const auto& [name, calls] : row["calls"].items())
-    good &= gate(calls["p99_ms"].get<double>() <= kGateMs,
-                 fmt::format("99 of 100 times {} within {} ms", name, kGateMs));
+  good &= calls_within_gate(row);
   good &= gate(row["slow"].empty(), fmt::format("no task takes longer than {} ms", kLongestTask));
   for (const auto& [name, took] : row["slow"].items())
     fmt::print("    {}: up to {} ms\n", name, took.get<DurationMs>());
@@ -116,6 +133,10 @@ int main(int argc, char** argv) {
     rows.push_back(row);
   }
   good &= within_ratio(rows);
-  fmt::print("{}\n", dump_json(Json{{"rows", rows}}));
+  const Json causes = bench::in_child("causes", [] { return measure_causes(kCausesNodes); });
+  fmt::print("{:5} nodes, without a run\n", kCausesNodes);
+  print_calls(causes);
+  good &= calls_within_gate(causes);
+  fmt::print("{}\n", dump_json(Json{{"rows", rows}, {"causes", causes}}));
   return good ? 0 : 1;
 }

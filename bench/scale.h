@@ -16,15 +16,19 @@
 #include <utility>
 #include <vector>
 
+#include "controller/bringup/current_causes.h"
+#include "controller/bringup/nodes_view.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_cache.h"
 #include "controller/bringup/run_viewer.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
+#include "controller/image/service/image_service.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
+#include "controller/options/options.h"
 #include "controller/plan/planner.h"
-#include "sys/pki.h"
+#include "controller/trust/authority.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/sim/early_store.h"
 #include "tests/sim/world.h"
@@ -122,6 +126,9 @@ class ScaleCluster : private PowerPort, private BootPort {
 
   // Discovers all nodes and installs them, each by a plan of its own. {"seconds", "calls", ...}: the cost.
   Json bring_up();
+  // In place of bring_up(): all are at work, and more of them fail between looks at the causes. Returns
+  // "calls".
+  Json look_at_causes();
   // The database afterwards, read by another connection.
   Json read_back();
 
@@ -132,7 +139,10 @@ class ScaleCluster : private PowerPort, private BootPort {
   void carry_out(const std::string& what);
   void store(Write row);
   void run_until(const std::function<bool()>& over);
+  NodesView::Parts parts() { return {true, clock_, *store_, *current_, *executor_, storage_, problems_}; }
   void look();
+  void look_at_causes(const std::string& when, size_t failed);
+  Json calls() const;
   void timed(const std::string& name, const std::function<Json()>& call);
 
   void netboot(const NodeName& node, PowerPort::Done done) override;
@@ -154,7 +164,10 @@ class ScaleCluster : private PowerPort, private BootPort {
   std::unique_ptr<TimedStore> store_;
   std::unique_ptr<LinkHub> hub_;
   std::unique_ptr<CurrentSpec> current_;
-  const pki::KeyPair key_ = pki::make_signing_key().value();
+  const DaemonOptions options_{.state = folder_.path("")};
+  const Authority authority_ = Authority::open(options_.state, {"127.0.0.1"}, clock_.now()).value();
+  const std::unique_ptr<RealReactor> pool_ = make_reactor(1);  // of images_, which build nothing here
+  const ImageService images_{*pool_, options_};
   std::deque<std::pair<Reactor::Task, Reactor::Task>> work_;  // and the work after it
   std::unique_ptr<Executor> executor_;
   ExecutorHooks real_;  // the daemon's, of executor_
@@ -165,6 +178,7 @@ class ScaleCluster : private PowerPort, private BootPort {
   const Spec spec_;
   StorageReports storage_;
   std::map<std::string, std::string> problems_;
+  std::unique_ptr<CurrentCauses> causes_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   std::map<std::string, Spread> calls_;
   std::optional<RunRow> ended_;

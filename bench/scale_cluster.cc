@@ -9,7 +9,6 @@
 #include "bench/scale.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/planning_snapshot.h"
-#include "controller/bringup/nodes_view.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {
@@ -94,10 +93,13 @@ ScaleCluster::ScaleCluster(int nodes) : surroundings_(cluster_of(nodes)), spec_(
       std::make_unique<LinkHub>(clock_, *store_, [](const Json& params) -> Result<Json> { return params; });
   current_ = std::make_unique<CurrentSpec>(*store_);
   executor_ = std::make_unique<Executor>(clock_, ExecutorPorts{*store_, *this, *this, *hub_}, hooks());
-  real_ =
-      acceptance_hooks({*current_, *executor_, *store_, key_, [this](Reactor::Task work, Reactor::Task done) {
-                          work_.push_back({std::move(work), std::move(done)});
-                        }});
+  real_ = acceptance_hooks({*current_, *executor_, *store_, authority_.report_key(),
+                            [this](Reactor::Task work, Reactor::Task done) {
+                              work_.push_back({std::move(work), std::move(done)});
+                            }});
+  causes_ = std::make_unique<CurrentCauses>(
+      CurrentCauses::Parts{parts(), images_, authority_}, []() -> const rollout::Record* { return nullptr; },
+      [] { return std::vector<Cause>(); });
   hub_->connect(
       {[this](const Hello& hello) { executor_->on_hello(hello); },
        [this](const NodeName& node, const wire::Event& event) { executor_->on_event(node, event); },
@@ -238,8 +240,9 @@ void ScaleCluster::timed(const std::string& name, const std::function<Json()>& c
 void ScaleCluster::look() {
   clock_.after(kLookEvery, [this] {
     if (executor_->active()) {
-      const NodesView nodes({true, clock_, *store_, *current_, *executor_, storage_, problems_});
+      const NodesView nodes(parts());
       timed("status", [nodes] { return nodes.status(); });
+      timed("causes", [this] { return causes_json(causes_->look()); });
       // Made by a worker: nothing else waits for it.
       work_.push_back({[this, row = store_->run(executor_->run_id()), plan = executor_->shared_plan()] {
                          const int64_t began = thread_cpu_time();
@@ -251,7 +254,7 @@ void ScaleCluster::look() {
       for (int i = 0; i < kNodesAsked; ++i)
         timed("why", [this, nodes] {
           const auto last = static_cast<int64_t>(spec_.nodes.size()) - 1;
-          return nodes.why(spec_.nodes[static_cast<size_t>(random_.range(0, last))].name);
+          return nodes.why(spec_.nodes[static_cast<size_t>(random_.range(0, last))].name, images_);
         });
     }
     look();
@@ -264,15 +267,19 @@ Json ScaleCluster::bring_up() {
   look();
   carry_out("discover");
   carry_out("install");
-  Json out = {{"virtual_s", (clock_.steady() - begin_) / kSecond},
-              {"events", clock_.steps()},
-              {"longest_ms", clock_.watch.longest().ms},
-              {"longest", clock_.watch.longest().name},
-              {"slow", slow_},
-              {"seconds", clock_.seconds()},
-              {"calls", Json::object()}};
-  for (const auto& [name, calls] : calls_)
-    out["calls"][name] = {{"count", calls.count()}, {"p99_ms", calls.at(0.99)}, {"most_ms", calls.at(1)}};
+  return {{"virtual_s", (clock_.steady() - begin_) / kSecond},
+          {"events", clock_.steps()},
+          {"longest_ms", clock_.watch.longest().ms},
+          {"longest", clock_.watch.longest().name},
+          {"slow", slow_},
+          {"seconds", clock_.seconds()},
+          {"calls", calls()}};
+}
+
+Json ScaleCluster::calls() const {
+  Json out = Json::object();
+  for (const auto& [name, spread] : calls_)
+    out[name] = {{"count", spread.count()}, {"p99_ms", spread.at(0.99)}, {"most_ms", spread.at(1)}};
   return out;
 }
 
@@ -282,6 +289,7 @@ Json ScaleCluster::read_back() {
   std::map<std::string, size_t> reported;
   for (const auto& [name, machine] : machines_) reported[name] = machine->steps();
   machines_.clear();
+  causes_.reset();
   executor_.reset();
   current_.reset();
   hub_.reset();

@@ -36,11 +36,14 @@ def has_been_wrong(folder):
 def run_tests():
     """What the unit tests named "field: ..." came to: name of the case -> (passed, seconds)."""
     out = {}
+    program = BUILD / "muster_tests"
+    if not program.is_file():
+        raise SystemExit(f"no {program}: scripts/build.sh builds it")
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
-        subprocess.run([BUILD / "muster_tests", "[field]", "-r", "junit", "-o", report], check=False)
+        subprocess.run([program, "[field]", "-r", "junit", "-o", report], check=False)
         if not report.is_file():
-            raise SystemExit(f"{BUILD / 'muster_tests'} gave no report: scripts/build.sh builds it")
+            raise SystemExit(f"{program} gave no report")
         for one in ElementTree.parse(report).iter("testcase"):
             # Catch2 names a section with a slash behind its test.
             match = re.match(r"field: ([a-z0-9-]+)", one.get("name", ""))
