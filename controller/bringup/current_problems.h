@@ -51,11 +51,11 @@ struct ClusterNow {
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
 // degraded, or that its storage is, unless it is being installed or starting. What a storage engine itself
 // reports is one of a node without another one; that copies are missing is none while the section heals. None
-// while an operator holds or drains it, and before it was installed. A canary that failed is part of the problem that
-// its image is held, and none before its batch has ended; what it fails for later is one of its own. An image
-// that a window did not build is one; a build by hand that fails is not, since who began it sees it. Topics
-// "receiver NAME" of `controller` are problems of a receiver of notices. A certificate is one from two weeks
-// before its end.
+// while an operator holds or drains it, and before it was installed. A canary that failed is part of the
+// problem that its image is held, and none before its batch has ended; what it fails for later is one of its
+// own. An image that a window did not build is one; a build by hand that fails is not, since who began it
+// sees it. Topics "receiver NAME" of `controller` are problems of a receiver of notices. A certificate is one
+// from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
 
 // All storage sections. Of those that heal, which may lack copies because a run took a member from its work,
