@@ -111,12 +111,12 @@ TEST_CASE("units: what follows a failed rollout prints its state, and needs no c
 TEST_CASE("units: what follows a failed rollout starts the program behind the last try only") {
   Failed f;
   f.executable("program", "#!/bin/sh\necho started\n");
-  for (const std::string state : {"failed", "auto-restart"}) {
+  for (const char* state : {"failed", "auto-restart"}) {
     CAPTURE(state);
-    f.executable("bin/systemctl", "#!/bin/sh\necho " + state + "\n");
+    f.executable("bin/systemctl", std::string("#!/bin/sh\necho ") + state + "\n");
     const Output out = f.run();
     CHECK(out.exit_code == 0);
-    CHECK((out.out.find("started") != std::string::npos) == (state == "failed"));
+    CHECK((out.out.find("started") != std::string::npos) == (state == std::string("failed")));
     CHECK(out.out.find("muster rollout status") != std::string::npos);
   }
 }

@@ -50,7 +50,7 @@ TEST_CASE("nodes view: why of a node in service names the cause that it is part 
   cause.what = "n1 is degraded";
   cause.detail = "storage scratch: /scratch is not mounted";
   cause.next = "muster status";
-  cause.nodes = {"n1"};
+  cause.nodes.push_back(NodeName("n1"));
   const Json why = view.why("n1", images, &cause);
   CHECK(why["cause"]["id"] == cause.id);
   const std::string text = why["text"].get<std::string>();
