@@ -3,7 +3,8 @@
 namespace muster {
 namespace {
 
-constexpr size_t kContinuations = 3;  // continuation bytes that one character has at most
+constexpr size_t kContinuations = 3;       // continuation bytes that one character has at most
+constexpr std::string_view kMark = "...";  // of what was left out
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -45,9 +46,13 @@ std::string_view last_bytes(std::string_view text, size_t most) {
 }
 
 std::string short_reason(const std::string& reason) {
-  constexpr std::string_view kMark = "...";
   if (reason.size() <= kLongestReason) return reason;
   return std::string(first_bytes(reason, kLongestReason - kMark.size())).append(kMark);
+}
+
+std::string end_of_output(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  return std::string(kMark).append(last_bytes(text, most));
 }
 
 }  // namespace muster

@@ -25,5 +25,7 @@ inline constexpr size_t kLongestReason = 2000;
 // Of a text from an agent, which may have any length: it is kept in rows and is in lists of causes. At most
 // kLongestReason bytes, with "..." at the end if more was left out.
 std::string short_reason(const std::string& reason);
+// The end of what a program printed, at most `most` bytes of it, behind "..." if more was left out.
+std::string end_of_output(std::string_view text, size_t most);
 
 }  // namespace muster

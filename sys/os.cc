@@ -441,9 +441,8 @@ Result<std::string> run_ok(Process& process, const Command& command) {
   // The message has only the program's name: arguments may be long, and must not be disclosed.
   std::string_view tail = output.err.empty() ? output.out : output.err;
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
-  tail = last_bytes(tail, 600);
   return fail(Code::failed, fmt::format("{} exited with {}{}{}", command.argv[0], output.exit_code,
-                                        tail.empty() ? "" : ": ", tail));
+                                        tail.empty() ? "" : ": ", end_of_output(tail, 600)));
 }
 
 }  // namespace muster

@@ -108,6 +108,19 @@ TEST_CASE("units: what follows a failed rollout prints its state, and needs no c
   CHECK(out.out.find("_SYSTEMD_INVOCATION_ID=1a2b") != std::string::npos);
 }
 
+TEST_CASE("units: what follows a failed rollout starts the program behind the last try only") {
+  Failed f;
+  f.executable("program", "#!/bin/sh\necho started\n");
+  for (const char* state : {"failed", "auto-restart"}) {
+    CAPTURE(state);
+    f.executable("bin/systemctl", std::string("#!/bin/sh\necho ") + state + "\n");
+    const Output out = f.run();
+    CHECK(out.exit_code == 0);
+    CHECK((out.out.find("started") != std::string::npos) == (state == std::string("failed")));
+    CHECK(out.out.find("muster rollout status") != std::string::npos);
+  }
+}
+
 TEST_CASE("units: the operator's program reads what was printed, and its failure is seen") {
   Failed f;
   f.executable("program", "#!/bin/sh\ncat > \"$(dirname \"$0\")/read\"\nexit 7\n");

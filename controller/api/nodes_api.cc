@@ -1,7 +1,6 @@
 // Nodes: the live status, what is known of each, and the live log (server-sent events).
 #include <fmt/format.h>
 
-#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
@@ -62,13 +61,8 @@ void get_node(const CallPtr& call) {
 void why_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
   if (!has_node(call, name)) return;
-  Json why = call->services.nodes.why(name, call->services.images);
-  if (const Cause* cause = cause_of(call->services.causes.look(), name)) {
-    why["cause"] = record_json(*cause);
-    if (cause->nodes.size() > 1)
-      why["text"] = text_at(why, "text") + fmt::format("  cause:     {}: `{}`\n", cause->what, cause->next);
-  }
-  call->ok(why);
+  const Cause* cause = cause_of(call->services.causes.look(), name);
+  call->ok(call->services.nodes.why(name, call->services.images, cause));
 }
 
 void quarantine_node(const CallPtr& call) {

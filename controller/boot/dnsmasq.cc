@@ -28,7 +28,7 @@ void pause_ms(long ms) {
   ::nanosleep(&t, nullptr);
 }
 
-std::string tail(const std::string& text) { return std::string(last_bytes(text, 600)); }
+std::string tail(const std::string& text) { return end_of_output(text, 600); }
 
 // dnsmasq drops root after start, which works only if its files are readable for all users.
 std::string pick_user(const std::string& folder) {

@@ -21,6 +21,7 @@ void add_row(NodeNow& node, const NodeRow& row) {
   node.held_since = row.held_since;
   node.reason = row.reason;
   node.image_digest = row.image_digest;
+  node.boot_id = row.boot_id;
 }
 
 void add_run(NodeNow& node, const Json& progress) {
@@ -74,8 +75,10 @@ ClusterNow CurrentCauses::cluster_now() {
     }
     if (const auto p = of_node.find(declared.name); p != of_node.end()) add_run(node, *p->second);
   }
-  healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage,
-                              parts_.reactor.steady());
+  const SteadyMs now = parts_.reactor.steady();
+  boots_ = boots_seen(std::move(boots_), out.nodes, now);
+  for (NodeNow& node : out.nodes) node.starting = is_starting(boots_[node.name], now);
+  healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage, now);
   out.healing = healing_;
   return out;
 }

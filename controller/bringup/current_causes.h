@@ -70,6 +70,7 @@ class CurrentCauses {
   const std::function<std::vector<Cause>()> recalled_;
   std::map<NodeName, Machine> machines_;
   std::map<std::string, SteadyMs> healing_;  // healing_sections()
+  std::map<NodeName, Boot> boots_;           // boots_seen()
   Wrong wrong_;                              // what the last causes are of
   Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };

@@ -18,6 +18,7 @@ namespace {
 
 constexpr DurationMs kBeforeEnd = 14 * kDay;  // of a certificate
 constexpr DurationMs kLongestHealing = 60 * kMinute;
+constexpr DurationMs kStarting = 5 * kMinute;
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 
@@ -188,6 +189,17 @@ std::map<std::string, SteadyMs> healing_sections(const std::map<std::string, Ste
   return out;
 }
 
+std::map<NodeName, Boot> boots_seen(std::map<NodeName, Boot> before, const std::vector<NodeNow>& nodes,
+                                    SteadyMs now) {
+  for (const NodeNow& node : nodes) {
+    Boot& known = before.try_emplace(node.name, Boot{node.boot_id, {}}).first->second;
+    if (known.id != node.boot_id) known = {node.boot_id, now};
+  }
+  return before;
+}
+
+bool is_starting(const Boot& boot, SteadyMs now) { return boot.seen && now - boot.seen < kStarting; }
+
 bool counts(const NodeNow& node) {
   if (node.held_by == HeldBy::an_operator) return false;
   return node.state == NodeState::accepted || node.state == NodeState::degraded ||
@@ -219,7 +231,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
                      .node = node.name,
                      .reason = back_because(back->second.reason),
                      .next = "muster rollout status"});
-    } else if (node.state != NodeState::installing) {  // which mounts its file systems later
+    } else if (node.state != NodeState::installing && !node.starting) {  // it mounts its file systems later
       healthy.insert(node.name);
     }
   }

@@ -52,7 +52,15 @@ bool has_agent(const NodeRow& row) {
   return !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
 }
 
-std::string why_text(const Json& why) {
+// Of a cause that says more than the other lines do.
+std::string cause_line(const Cause& cause, const NodeStanding& node) {
+  const bool alone = cause.nodes.size() == 1;
+  if (alone && (node.silent || node.state != NodeState::accepted)) return "";
+  return fmt::format("  cause:     {}{}: `{}`\n", cause.what,
+                     alone && !cause.detail.empty() ? "; " + cause.detail : "", cause.next);
+}
+
+std::string why_text(const Json& why, const std::string& cause) {
   std::string out = fmt::format("{}: {}", text_at(why, "node"), text_at(why, "state"));
   if (const auto title = text_at(why, "title"); !title.empty()) out += fmt::format(", {}", title);
   out += "\n" + held_line(why);
@@ -71,7 +79,7 @@ std::string why_text(const Json& why) {
   }
   if (why.contains("others_took_ms") && why["others_took_ms"].is_number())
     out += fmt::format("  others:    {}\n", to_human(why["others_took_ms"].get<int64_t>()));
-  return out + fmt::format("  next:      {}\n", text_at(why, "next"));
+  return out + cause + fmt::format("  next:      {}\n", text_at(why, "next"));
 }
 
 }  // namespace
@@ -184,7 +192,7 @@ Json NodesView::status() const {
   return status;
 }
 
-Json NodesView::why(const NodeName& node, const ImageService& images) const {
+Json NodesView::why(const NodeName& node, const ImageService& images, const Cause* cause) const {
   const Executor& executor = parts_.executor;
   Json why = executor.why(node);
   const NodeRow row = executor.node_row(node);
@@ -204,8 +212,12 @@ Json NodesView::why(const NodeName& node, const ImageService& images) const {
   standing.run = why.value("run", int64_t{0});
   standing.in_run = node_run_state_from_string(text_at(why, "run_state"));
   standing.active_run = executor.active() ? executor.run_id() : 0;
+  if (cause) {
+    standing.cause_next = cause->next;
+    why["cause"] = record_json(*cause);
+  }
   why["next"] = next_step(standing);
-  why["text"] = why_text(why);
+  why["text"] = why_text(why, cause ? cause_line(*cause, standing) : "");
   return why;
 }
 

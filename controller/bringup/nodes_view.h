@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "controller/causes/cause.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
 #include "controller/image/service/image_service.h"
@@ -43,9 +44,9 @@ class NodesView {
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
-  // Returns Executor::why() with silent_since() of this class, what to do about it in `next`, and, in `text`,
-  // the same as readable text.
-  Json why(const NodeName& node, const ImageService& images) const;
+  // Returns Executor::why() with silent_since() of this class, `cause` (null: none), what to do about it in
+  // `next`, and, in `text`, the same as readable text.
+  Json why(const NodeName& node, const ImageService& images, const Cause* cause = nullptr) const;
 
  private:
   Json run() const;

@@ -106,7 +106,7 @@ Status made_tree(const Build& b, const Result<Output>& out) {
   if (out->ok()) return fail(Code::failed, what + ": " + component);
   const std::string reasons = apt_complaints(all);
   return fail(Code::failed, fmt::format("{}: mmdebstrap exited with {}: {}", what, out->exit_code,
-                                        reasons.empty() ? last_bytes(all, 600) : std::string_view(reasons)));
+                                        reasons.empty() ? end_of_output(all, 600) : reasons));
 }
 
 Status bootstrap(const Build& b) {

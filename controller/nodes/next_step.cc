@@ -67,7 +67,8 @@ std::string at_rest(const NodeStanding& node) {
     case NodeState::installing:
       return fmt::format("the run that installed it is over: `muster up --limit {}` continues", name);
     case NodeState::accepted:
-      return "nothing: it is in service";
+      return node.cause_next.empty() ? "nothing: it is in service"
+                                     : fmt::format("it is in service, with a problem: `{}`", node.cause_next);
     case NodeState::degraded:
       return fmt::format(
           "it is in service, below a floor: `muster report` shows which; after a repair, "

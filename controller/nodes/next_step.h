@@ -25,6 +25,7 @@ struct NodeStanding {
   int64_t run = 0;                          // the newest run, if the node takes part in it
   std::optional<NodeRunState> in_run = {};  // in that run; none: it takes no part
   int64_t active_run = 0;                   // 0: no run is active
+  std::string cause_next = {};              // Cause::next of the cause that it is part of; "": none
 };
 
 // Never empty; begins with "nothing" where nothing has to be done.

@@ -74,8 +74,11 @@ struct ReceiverState {
   bool behind = false;   // it lacks notices: it is new, or some were given up
   // What it knows as open, by cause. May have more while not all that was made for it is delivered.
   std::map<std::string, Change> open = {};
-  std::string refused = {};  // the notice that it refused last, and how often in a row
+  // The notice that it does not take although it answers, and how often it refused that in a row, or took
+  // another one meanwhile.
+  std::string refused = {};
   int64_t refusals = 0;
+  bool answers = false;     // at the last attempt
   DurationMs next_try = 0;  // by the book's clock
   TimeMs last_delivery = 0, failing_since = 0;
   std::string error = {};
@@ -118,7 +121,8 @@ const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTi
 // The notice as this receiver gets it: of a summary only the changes that it wants.
 Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec);
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now);
-// Code::conflict: it refuses this notice, and would again.
+// Code::conflict: it refuses this notice, and would again. Code::failed: it answered, and the notice may be
+// the reason: others are tried in between. A receiver that is away gets them in order.
 void failed(Book& book, const std::string& receiver, const std::string& id, const Error& error);
 // What is sent on request; `number` makes its id unique.
 Notice test_notice(const std::string& number, TimeMs now);

@@ -11,6 +11,7 @@ namespace muster::notices {
 namespace {
 
 constexpr DurationMs kFirstRetry = 5 * kSecond, kLongestRetry = 10 * kMinute;
+constexpr int64_t kBeforeOthers = 5;  // attempts in a row, until others are tried in between
 
 bool is_own(const Receiver& receiver, const std::string& kind, const std::string& what) {
   return kind == cause_kind_word(CauseKind::receiver) &&
@@ -21,6 +22,30 @@ void take_from(Book& book, const std::string& receiver, const std::string& id) {
   for (Notice& notice : book.waiting)
     if (notice.id == id) notice.to.erase(receiver);
   std::erase_if(book.waiting, [](const Notice& notice) { return notice.to.empty(); });
+}
+
+// It is not behind after that: a summary may be refused as well.
+void give_up(Book& book, const std::string& receiver, const std::string& id) {
+  take_from(book, receiver, id);
+  ++book.receivers[receiver].lost;
+}
+
+// Null: none that still waits.
+const Notice* refused_by(const Book& book, const std::string& receiver, const ReceiverState& state) {
+  for (const Notice& notice : book.waiting)
+    if (notice.id == state.refused && notice.to.count(receiver)) return &notice;
+  return nullptr;
+}
+
+// `not_about`: null, or a notice that is left out, with all others about its cause, which would overtake it.
+const Notice* first_for(const Book& book, const std::string& receiver, bool quiet, const Notice* not_about) {
+  const Notice* other = nullptr;  // the first that is not urgent
+  for (const Notice& notice : book.waiting) {
+    if (!notice.to.count(receiver) || (not_about && notice.cause == not_about->cause)) continue;
+    if (notice.urgent) return &notice;
+    if (!quiet && !other) other = &notice;
+  }
+  return other;
 }
 
 }  // namespace
@@ -50,16 +75,16 @@ Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec
 }
 
 const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTime& local) {
-  const auto state = book.receivers.find(receiver.name);
-  if (state != book.receivers.end() && state->second.next_try > book.clock) return nullptr;
   const bool quiet = receiver.quiet.contains(local.minute);
-  const Notice* other = nullptr;  // the first that is not urgent
-  for (const Notice& notice : book.waiting) {
-    if (!notice.to.count(receiver.name)) continue;
-    if (notice.urgent) return &notice;
-    if (!quiet && !other) other = &notice;
-  }
-  return other;
+  const auto found = book.receivers.find(receiver.name);
+  if (found == book.receivers.end()) return first_for(book, receiver.name, quiet, nullptr);
+  const ReceiverState& state = found->second;
+  if (state.next_try > book.clock) return nullptr;
+  // Each second attempt: the notice may be the reason, or the receiver.
+  const bool another = state.answers && state.failures >= kBeforeOthers && state.failures % 2 == 1;
+  if (const Notice* refused = another ? refused_by(book, receiver.name, state) : nullptr)
+    if (const Notice* notice = first_for(book, receiver.name, quiet, refused)) return notice;
+  return first_for(book, receiver.name, quiet, nullptr);
 }
 
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
@@ -67,8 +92,12 @@ void delivered(Book& book, const std::string& receiver, const std::string& id, T
   for (const Notice& notice : book.waiting)
     if (notice.id == id) note_open(state.open, notice);
   take_from(book, receiver, id);
-  state.refused.clear();
-  state.refusals = 0;
+  if (!refused_by(book, receiver, state)) {
+    state.refused.clear();
+    state.refusals = 0;
+  } else if (state.failures > 0 && ++state.refusals >= kMostRefusals) {
+    give_up(book, receiver, state.refused);
+  }
   state.failures = 0;
   state.next_try = 0;
   state.failing_since = 0;
@@ -81,16 +110,19 @@ void failed(Book& book, const std::string& receiver, const std::string& id, cons
   if (state.failures++ == 0) state.failing_since = book.time;
   state.error = error.message;
   const bool refuses = error.code == Code::conflict;
+  state.answers = refuses || error.code == Code::failed;
   if (refuses) state.refusals = state.refused == id ? state.refusals + 1 : 1;
   if (refuses) state.refused = id;
+  if (state.answers && !refused_by(book, receiver, state)) {
+    state.refused = id;
+    state.refusals = 0;
+  }
   // A receiver that refuses a notice works, and may take the next one.
   const int64_t tries = refuses ? state.refusals : state.failures;
   const DurationMs wait = kFirstRetry << std::min<int64_t>(tries - 1, 10);
   state.next_try = book.clock + std::min(wait, kLongestRetry);
   if (!refuses || tries < kMostRefusals) return;
-  // It is not behind after that: a summary may be refused as well.
-  take_from(book, receiver, id);
-  ++state.lost;
+  give_up(book, receiver, id);
   state.next_try = 0;
 }
 

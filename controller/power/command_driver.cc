@@ -134,7 +134,7 @@ Result<Json> CommandPower::answer_of(const Output& output, bool changes) {
     if (output.ok()) return std::move(*answer);
   }
   // Without a JSON object, it is unknown what the program did.
-  const std::string said = printable(last_bytes(without_password(output.err), 300));
+  const std::string said = printable(end_of_output(without_password(output.err), 300));
   return fail(changes ? Code::timeout : Code::failed,
               fmt::format("exit status {}, but no JSON object on standard output{}{}", output.exit_code,
                           said.empty() ? "" : ": ", said));

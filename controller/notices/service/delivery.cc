@@ -70,6 +70,9 @@ bool refuses(int status) {
   return status / 100 == 4 && !others.count(status);
 }
 
+// True if what is in front of a receiver answers for one that is not there.
+bool is_away(int status) { return status == 502 || status == 503 || status == 504; }
+
 Status post(const Webhook& webhook, const notices::Notice& notice, const std::string& cluster) {
   TRY(const Url url, url_from(webhook.url));
   TRY(auto options, client_of(url, webhook.proxy));
@@ -85,8 +88,10 @@ Status post(const Webhook& webhook, const notices::Notice& notice, const std::st
   TRY(const HttpResponse answer, client->request(std::move(request), kDelivery));
   if (answer.status / 100 == 2) return Ok{};
   // Without the body, which may repeat the URL or a header.
-  return fail(refuses(answer.status) ? Code::conflict : Code::failed,
-              fmt::format("{} answers with HTTP {}", url.host, answer.status));
+  const Code code = refuses(answer.status)   ? Code::conflict
+                    : is_away(answer.status) ? Code::unavailable
+                                             : Code::failed;
+  return fail(code, fmt::format("{} answers with HTTP {}", url.host, answer.status));
 }
 
 Status run(Command command, const std::string& what) {

@@ -7,6 +7,11 @@
 #include "sys/contain.h"
 
 namespace muster {
+namespace {
+
+constexpr const char* kZone = "time zone";  // topic
+
+}  // namespace
 
 SiteNotices::SiteNotices(const Parts& parts)
     : parts_(parts),
@@ -22,7 +27,13 @@ SiteNotices::SiteNotices(const Parts& parts)
 
 Result<NoticeService::Site> SiteNotices::site() {
   TRY(const auto current, parts_.spec.get());
-  return NoticeService::Site{current->spec.cluster, current->spec.notify, zone_.of(current->spec.time_zone)};
+  const Spec& spec = current->spec;
+  NoticeService::Site out{spec.cluster, spec.notify, zone_.of(spec.time_zone)};
+  if (zone_.error().empty() || spec.notify.receivers.empty())
+    parts_.problems.erase(kZone);
+  else
+    parts_.problems[kZone] = "quiet hours and daily lines go by UTC: " + zone_.error();
+  return out;
 }
 
 void SiteNotices::send(const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,

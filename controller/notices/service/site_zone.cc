@@ -1,13 +1,12 @@
 #include "controller/notices/service/site_zone.h"
 
-#include "sys/log.h"
-
 namespace muster {
 
 const TimeZone& SiteZone::of(const std::string& name) {
-  if (name_ == name) return zone_;
+  if (name_ == name && error_.empty()) return zone_;
   name_ = name;
   zone_ = TimeZone();
+  error_.clear();
   const std::string path = name.empty() ? "/etc/localtime" : "/usr/share/zoneinfo/" + name;
   if (name.empty() && !files_.exists(path)) return zone_;  // that is UTC
   const auto file = files_.read(path);
@@ -15,8 +14,7 @@ const TimeZone& SiteZone::of(const std::string& name) {
   if (read.ok())
     zone_ = *read;
   else
-    log::warning("the time zone cannot be read, quiet hours and daily lines go by UTC",
-                 {{"file", path}, {"error", read.error().message}});
+    error_ = path + ": " + read.error().message;
   return zone_;
 }
 

@@ -23,7 +23,7 @@ constexpr const char* kAsk =
     "echo \"up $(cut -d. -f1 /proc/uptime)\"; echo \"boot $(cat /proc/sys/kernel/random/boot_id)\"'";
 
 std::string last_words(const Output& output) {
-  const std::string said = printable(last_bytes(output.err.empty() ? output.out : output.err, 300));
+  const std::string said = printable(end_of_output(output.err.empty() ? output.out : output.err, 300));
   return said.empty() ? fmt::format("exit status {}", output.exit_code) : said;
 }
 

@@ -200,6 +200,7 @@ TEST_CASE("run_ok turns a non-zero exit into an error with the tail of stderr") 
                                    "for i in 1 2 3 4 5 6 7 8; do printf '" + text_of_bytes(101) +
                                        "'; done >&2; exit 4"}});
   CHECK(dump_json(Json(bad.error().message)).find("\xef\xbf\xbd") == std::string::npos);
+  CHECK(bad.error().message.starts_with("sh exited with 4: ..."));
 }
 
 TEST_CASE(

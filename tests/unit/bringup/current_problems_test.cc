@@ -356,6 +356,28 @@ TEST_CASE("problems: what a node that is being installed has not mounted yet is 
   CHECK(count(current_problems(now), CauseKind::node_silent) == 1);
 }
 
+TEST_CASE("problems: what a node has not mounted is one five minutes after it booted", "[bringup]") {
+  ClusterNow now;
+  now.nodes = {well("gpu01"), well("gpu02")};
+  now.nodes[0].boot_id = now.nodes[1].boot_id = "first";
+  const Json absent = {{"node", "gpu01"}, {"problem", "/scratch is not mounted"}};
+  now.storage.push_back({{"name", "scratch"}, {"problems", Json::array({absent})}});
+  std::map<NodeName, Boot> boots;
+  const auto problems_at = [&](DurationMs span) {
+    const SteadyMs at{kDay + span};
+    boots = boots_seen(boots, now.nodes, at);
+    for (NodeNow& node : now.nodes) node.starting = is_starting(boots[node.name], at);
+    return count(current_problems(now), CauseKind::node_degraded);
+  };
+  CHECK(problems_at(0) == 1);  // its boot may have been long ago
+  now.nodes[1].boot_id = "second";
+  CHECK(problems_at(kMinute) == 1);
+  now.nodes[0].boot_id = "second";
+  CHECK(problems_at(2 * kMinute) == 0);
+  CHECK(problems_at(7 * kMinute - 1) == 0);
+  CHECK(problems_at(7 * kMinute) == 1);
+}
+
 TEST_CASE("problems: copies that are missing because a run took a member are none until they should be back",
           "[bringup]") {
   Copies c;

@@ -66,6 +66,9 @@ TEST_CASE("the next step leads from each state to service", "[nodes]") {
   CHECK(has(next(NodeState::discovered), "muster up --limit gpu03"));
   CHECK(has(next(NodeState::installing), "muster up --limit gpu03"));
   CHECK(next(NodeState::accepted).starts_with("nothing"));
+  NodeStanding with_cause = standing(NodeState::accepted);
+  with_cause.cause_next = "muster rollout status";
+  CHECK(has(next_step(with_cause), "`muster rollout status`"));
   CHECK(has(next(NodeState::degraded), "muster accept gpu03"));
   CHECK(has(next(NodeState::draining), "muster undrain gpu03"));
   CHECK(has(next(NodeState::drained), "muster undrain gpu03"));

@@ -575,6 +575,67 @@ TEST_CASE("notices: one that a receiver refuses holds up the others for minutes"
   CHECK(waiting_for(s.book, "ops") == 1);
 }
 
+TEST_CASE("notices: one at which a receiver fails holds up others for minutes, until it is given up",
+          "[notices]") {
+  Site s;
+  s.hold = true;
+  std::vector<Cause> causes;
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g"}) causes.push_back(cause_of(id, {id}));
+  s.with(causes);
+  const Receiver ops = s.spec.receivers.at("ops");
+  DurationMs spent = 0, first = 0;
+  std::string taken;
+  for (; waiting_for(s.book, "ops") > 0 && spent < kHour; spent += kStep) {
+    const Notice* next = next_for(s.book, ops, s.local());
+    if (next && next->cause == "a") {
+      failed(s.book, "ops", next->id, fail(Code::failed, "page exited with 1"));
+    } else if (next) {
+      if (first == 0) first = spent;
+      taken += next->cause;
+      delivered(s.book, "ops", std::string(next->id), s.now);
+    }
+    s.turn();
+  }
+  CHECK(first <= 5 * kMinute);
+  CHECK(taken == "bcdefg");
+  CHECK(waiting_for(s.book, "ops") == 0);
+  CHECK(s.book.receivers.at("ops").lost == 1);
+  CHECK_FALSE(is_failing(s.book, "ops"));
+}
+
+TEST_CASE("notices: what overtakes one that failed once does not count against it", "[notices]") {
+  Site s;
+  s.hold = true;
+  std::vector<Cause> causes = {cause_of("p", {"p"})};
+  s.with(causes);
+  failed(s.book, "ops", s.book.waiting.at(0).id, fail(Code::failed, "HTTP 500"));
+  for (int64_t i = 0; i <= kMostRefusals; ++i) {
+    causes.push_back(cause_of(fmt::format("u{}", i), {}, CauseKind::rollout_stopped));
+    s.with(causes);
+    const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local());
+    REQUIRE(next);
+    CHECK(next->urgent);
+    delivered(s.book, "ops", std::string(next->id), s.now);
+  }
+  CHECK(waiting_for(s.book, "ops") == 1);
+  CHECK(s.book.receivers.at("ops").lost == 0);
+}
+
+TEST_CASE("notices: that a cause is over does not overtake that it began", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("p", {"p"})});
+  s.with({});
+  REQUIRE(waiting_for(s.book, "ops") == 2);
+  for (int i = 0; i < 20; ++i) {
+    const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local());
+    REQUIRE(next);
+    CHECK(next->state == begun);
+    failed(s.book, "ops", next->id, fail(Code::failed, "page exited with 1"));
+    s.turn(10 * kMinute);
+  }
+}
+
 TEST_CASE("notices: a turn without a change need not be stored", "[notices]") {
   Site s;
   s.turn();  // which notes its receivers

@@ -105,7 +105,7 @@ TEST_CASE("delivery: what is not 2xx is not delivered, and an echoed secret is n
 
 TEST_CASE("delivery: an answer that refuses the notice is not one that another try may change", "[notices]") {
   Hook hook;
-  for (const int status : {301, 401, 403, 404, 407, 408, 410, 429, 500, 503}) {
+  for (const int status : {301, 401, 403, 404, 407, 408, 410, 429, 500}) {
     CAPTURE(status);
     hook.answer(status);
     CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).error().code == Code::failed);
@@ -114,6 +114,11 @@ TEST_CASE("delivery: an answer that refuses the notice is not one that another t
     CAPTURE(status);
     hook.answer(status);
     CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).error().code == Code::conflict);
+  }
+  for (const int status : {502, 503, 504}) {
+    CAPTURE(status);
+    hook.answer(status);
+    CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).error().code == Code::unavailable);
   }
 }
 
