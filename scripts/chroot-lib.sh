@@ -7,7 +7,7 @@
 chroot_sources() {
   local suite=$1 host keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   shift
-  host=$(. /etc/os-release; echo "$VERSION_CODENAME")
+  host=$(. /etc/os-release; [[ $ID != debian ]] || echo "$VERSION_CODENAME")   # others have no Debian repository of their own release
   # shellcheck disable=SC2016  # apt's own variables
   apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     awk -v host="$host" -v suite="$suite" -v key="$keyring" -v own="$*" \

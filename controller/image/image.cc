@@ -190,7 +190,9 @@ Status make_file_system(const Build& b, const std::string& raw) {
                     b.tree(),
                     raw,
                     fmt::format("{}k", size)});
-  c.env = {{"E2FSPROGS_FAKE_TIME", kEpoch},
+  // The release's own settings: those of a newer builder have features that its e2fsck does not know.
+  c.env = {{"MKE2FS_CONFIG", b.tree() + "/etc/mke2fs.conf"},
+           {"E2FSPROGS_FAKE_TIME", kEpoch},
            {"SOURCE_DATE_EPOCH", kEpoch},
            {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
   c.deadline = 20 * kMinute;

@@ -48,6 +48,7 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
           {"apt_security", ours ? apt.security : ""},
           {"apt_updates", apt.updates},
           {"apt_key", ours ? apt.key : ""},
+          {"apt_distribution", ours && apt.declared() ? spec.distribution_of(node) : ""},
           {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
           {"port_settings", ours ? port_settings(n) : Json()},
           {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};

@@ -1,9 +1,13 @@
 // Field cases of hosts that lived before they were adopted: they stay reachable, and what is declared holds.
+#include <algorithm>
+
 #include "agent/core/step.h"
 #include "agent/joining/adopting.h"
 #include "agent/steps/step_modules.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
+#include "tests/source_dir.h"
 
 namespace muster::tests {
 namespace {
@@ -248,6 +252,22 @@ FIELD_CASE("cloud-init-etc-hosts: a host without it is left alone") {
   REQUIRE(host.apply("file", names).ok());
   CHECK(host.check("file", names) == Holds::yes);
   CHECK_FALSE(host.machine.files().exists("/etc/cloud"));
+}
+
+FIELD_CASE("needrestart-site-file") {
+  const std::string folder = "/etc/needrestart/conf.d/";
+  Host host;
+  host.machine.put(folder + "restart.conf", field_input("needrestart-site-file", "restart.conf"));
+  const auto base = parse_playbook(text_of(source_dir() + "/playbooks/base.yaml")).playbook;
+  const auto step = std::find_if(base.steps.begin(), base.steps.end(),
+                                 [](const auto& s) { return s.name == "no restarts by upgrades"; });
+  REQUIRE(step != base.steps.end());
+  REQUIRE(host.apply("file", step->params).ok());
+  // needrestart reads these files in the order of their names.
+  auto names = host.machine.files().list(folder);
+  std::sort(names.begin(), names.end());
+  REQUIRE(names.size() == 2);
+  CHECK(host.machine.get(folder + names.back()).find("$nrconf{restart} = 'l';") != std::string::npos);
 }
 
 }  // namespace muster::tests

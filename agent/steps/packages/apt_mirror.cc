@@ -18,15 +18,19 @@ namespace {
 struct WantedAptMirror {
   std::string mirror, security_mirror;
   bool updates = true;
-  std::string key;
+  std::string key, distribution;
   OwnFile key_file() const { return {kMirrorKey, key, 0644}; }
 };
-MUSTER_PARAMETERS(WantedAptMirror, required(mirror, "URL of the mirror"),
-                  required(security_mirror, "URL of the security mirror, or `none`"),
-                  optional(updates, "whether the mirror has the -updates suite"),
-                  optional(key,
-                           "the public keys of a mirror that is signed again, ASCII-armoured; default: those "
-                           "of the archive"))
+MUSTER_PARAMETERS(
+    WantedAptMirror, required(mirror, "URL of the mirror"),
+    required(security_mirror, "URL of the security mirror, or `none`"),
+    optional(updates, "whether the mirror has the -updates suite"),
+    optional(key,
+             "the public keys of a mirror that is signed again, ASCII-armoured; default: those "
+             "of the archive"),
+    optional(distribution,
+             "ID in /etc/os-release of the systems that the mirror is for: the sources of other "
+             "systems stay as they are; default: any"))
 
 Status check_url(const std::string& url, const char* key) {
   const bool web = url.starts_with("http://") || url.starts_with("https://");
@@ -89,12 +93,21 @@ Result<OwnFile> sources_file(const Files& files, const WantedAptMirror& want) {
   return OwnFile{release->sources_file, sources_text(release->sources_file, pockets, key), 0644};
 }
 
+// True on a system of another distribution than the mirror's: a node has one until it is re-imaged, and again
+// after a rollback.
+bool is_for_others(const WantedAptMirror& want, const OsRelease& system) {
+  return !want.distribution.empty() && want.distribution != system.id && find_distribution(system.id);
+}
+
 // True if sources.list names the release, too, although another file does.
 bool is_listed_twice(const Files& files, const OwnFile& own) {
   return own.path != kSourcesList && !components_in(files, kSourcesList, os_release(files).codename).empty();
 }
 
 Result<CheckResult> check_apt_mirror(StepContext& context, const WantedAptMirror& want) {
+  if (const OsRelease system = os_release(context.files); is_for_others(want, system))
+    return CheckResult{Holds::not_applicable, fmt::format("the mirror is for {}, and this system is {}",
+                                                          want.distribution, system.id)};
   TRY(const OwnFile file, sources_file(context.files, want));
   Diff diff;
   if (!want.key.empty()) add_difference(context.files, want.key_file(), diff);

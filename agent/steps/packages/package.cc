@@ -228,9 +228,19 @@ Result<std::string> unattended(StepContext& context, std::vector<std::string> ar
   return run_ok(context.process, command);
 }
 
+// Ubuntu offers an update to a share of machines first, chosen by their machine ids: nodes would differ.
+constexpr const char* kNoPhases = "APT::Get::Always-Include-Phased-Updates=true";
+
 Result<std::string> apt(StepContext& context, const std::vector<std::string>& words, DurationMs deadline) {
-  std::vector<std::string> argv = {
-      "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
+  std::vector<std::string> argv = {"apt-get",
+                                   "-q",
+                                   "-y",
+                                   "-o",
+                                   kNoPhases,
+                                   "-o",
+                                   "DPkg::Lock::Timeout=300",
+                                   "-o",
+                                   "Dpkg::Options::=--force-confold"};
   argv.insert(argv.end(), words.begin(), words.end());
   return unattended(context, std::move(argv), deadline);
 }

@@ -203,6 +203,7 @@ const Names kCanonical = {"nvidia-headless-no-dkms-580-server-open",
                           "libnvidia-extra-580-server",
                           "libnvidia-fbc1-580-server",
                           "libnvidia-gl-580-server",
+                          "libnvidia-gpucomp-580-server",
                           "nvidia-imex-580",
                           "nvidia-fabricmanager-580",
                           "libnvidia-nscq-580"};

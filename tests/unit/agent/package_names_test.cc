@@ -123,6 +123,20 @@ TEST_CASE("package: {kernel} is the newest kernel's release", "[packages]") {
   CHECK(m.check({{"names", {"fio"}}}).ok());  // which needs no kernel
 }
 
+TEST_CASE("package: no node waits for its share of a phased update", "[packages]") {
+  Machine m;
+  m.machine.archive = {{"fio", {"3.36-1"}}};
+  REQUIRE(m.apply({{"names", {"fio"}}}).ok());
+  int looked = 0;
+  for (const auto& call : m.machine.calls)
+    if (call.starts_with("apt-get ")) {
+      INFO(call);
+      ++looked;
+      CHECK(call.find(" -o APT::Get::Always-Include-Phased-Updates=true ") != std::string::npos);
+    }
+  CHECK(looked >= 2);  // simulated, then done
+}
+
 TEST_CASE("package: a name that is empty is refused", "[packages]") {
   Machine m;
   for (const char* wrong : {"", "|", "=1", "a|=1"})

@@ -42,6 +42,7 @@ Json network() {
           {"apt_security", "http://mirror.example/debian-security"},
           {"apt_updates", true},
           {"apt_key", ""},
+          {"apt_distribution", "debian"},
           {"resolver", "nameserver 10.20.0.53\n"},
           {"port_settings", {{"DNS", "10.20.0.53"}}},
           {"foreign_dns", {"10.20.0.53"}}};

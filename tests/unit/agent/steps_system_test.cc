@@ -308,6 +308,25 @@ TEST_CASE("apt_mirror: 22.04 has lines, and a system that is not known is refuse
   }
 }
 
+TEST_CASE("apt_mirror: a system of another distribution than the mirror's keeps its sources", "[apt]") {
+  Run r;
+  const std::string before = "deb http://old/debian trixie main\n";
+  r.machine.put("/etc/os-release", "ID=debian\nVERSION_CODENAME=trixie\n");
+  r.machine.put("/etc/apt/sources.list", before);
+  Json params = kUbuntuMirror;
+  params["distribution"] = "ubuntu";
+  CHECK(r.check("apt_mirror", params)->holds == Holds::not_applicable);
+  CHECK(r.machine.calls.empty());
+  params["distribution"] = "";
+  CHECK(r.check("apt_mirror", params)->holds == Holds::no);
+  // After its re-image it gets the mirror, and a system that is not known is still refused by name.
+  params["distribution"] = "ubuntu";
+  make_ubuntu(r.machine, "noble");
+  CHECK(r.check("apt_mirror", params)->holds == Holds::no);
+  make_ubuntu(r.machine, "wilma", "linuxmint");
+  CHECK(r.check("apt_mirror", params).error().code == Code::invalid);
+}
+
 TEST_CASE("sshd and kernel_command_line: what another distribution calls otherwise is refused by its name") {
   Run r;
   r.machine.put("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n");

@@ -37,6 +37,7 @@ class PaperDebian : public Process {
   std::string sources = {}, script = {};
   std::string resolver = {}, packed_resolver = {};  // while packages are installed, and in the file system
   std::set<std::string> packed = {};                // names in /srv of the tree that became a file system
+  std::string features = {};                        // the settings of that file system, as the tree has them
 
   Result<Output> run(const Command& command) override {
     const auto& argv = command.argv;
@@ -50,6 +51,7 @@ class PaperDebian : public Process {
     }
     if (argv[0] == "apt-get") return Output{0, "http://m/debian|s|main|\nhttp://m/debian|s|new|\n", ""};
     if (argv[0] == "mke2fs") {
+      features = Files("/").read(command.env.at("MKE2FS_CONFIG")).value_or("none");
       const auto names = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1)).list("/srv");
       packed = {names.begin(), names.end()};
       packed_resolver = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1))
@@ -89,6 +91,7 @@ class PaperDebian : public Process {
     if (!loader.empty()) TRY_(files.write(loader, "loader"));
     if (resolved) TRY_(files.symlink("../run/nowhere", "/etc/resolv.conf"));
     TRY_(files.write("/usr/lib/os-release", "PRETTY_NAME=\"Paper 1\"\n"));
+    TRY_(files.write("/etc/mke2fs.conf", "of Paper 1"));
     for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4", "blkid"})
       TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
     return Output{0, "", ""};
@@ -175,6 +178,12 @@ TEST_CASE("a system has an initrd unless its kernel has what it needs for its ro
     b.debian.builtin = builtin;
     CHECK(has_initrd());
   }
+}
+
+TEST_CASE("an image's file system is made with the settings of its own release", "[image]") {
+  Bench b;
+  REQUIRE(b.build());
+  CHECK(b.debian.features == "of Paper 1");
 }
 
 TEST_CASE("a build says which modules the kernel lacks", "[image]") {

@@ -212,7 +212,8 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
         Json{{"mirror", "http://10.20.0.9/debian"},
              {"security_mirror", "http://10.20.0.9/debian-security"},
              {"updates", true},
-             {"key", ""}});
+             {"key", ""},
+             {"distribution", "debian"}});
   CHECK(find(steps, "base/proxy of apt") < find(steps, "base/package mirror"));
   CHECK(find(steps, "base/package mirror") < find(steps, "base/time zones"));
   // The mirror is that of the distribution of the node's image.
@@ -221,7 +222,8 @@ TEST_CASE("the declared package mirror reaches nodes with an image of ours, afte
         Json{{"mirror", "http://10.20.0.9/ubuntu"},
              {"security_mirror", "none"},
              {"updates", false},
-             {"key", "line\nline\n"}});
+             {"key", "line\nline\n"},
+             {"distribution", "ubuntu"}});
   spec.network.apt.erase("ubuntu");
   CHECK(params_of(steps_of(spec, "node02", "base"), "base/package mirror").is_null());
   for (auto& [name, image] : spec.images) image.distribution = &default_distribution();
