@@ -81,12 +81,21 @@ void add(State& out, std::optional<unsigned> known, const std::string& name, boo
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// "gres/gpu:h100 count too low (1 < 8)", "gres/gpu GRES autodetected core affinity ...". A person's own words
+// may begin with the name as well.
+bool is_of_gres(std::string_view reason) {
+  const size_t name = std::min(reason.find(' '), reason.size());
+  const std::string_view rest = reason.substr(name);
+  return reason.starts_with("gres/") && (rest.starts_with(" count ") || rest.starts_with(" GRES "));
+}
+
 // What slurmctld 22.05 and 24.11 give as a reason when a node registers; 24.11 replaces another reason by it.
 bool is_of_registration(std::string_view reason) {
   for (const std::string_view begin :
-       {"Low RealMemory", "Low TmpDisk", "Low CPUs", "Low socket*core*thread count", "gres/"})
+       {"Low RealMemory", "Low TmpDisk", "Low CPUs", "Low socket*core*thread count",
+        "Could not unpack gres data", "Reported active features "})
     if (reason.starts_with(begin)) return true;
-  return false;
+  return is_of_gres(reason);
 }
 
 }  // namespace
