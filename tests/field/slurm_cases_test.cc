@@ -26,11 +26,11 @@ struct Compute : Process {
     machine.put("/proc/sys/kernel/hostname", "node01\n");
   }
   Result<Output> run(const Command&) override {
-    if (!line.empty()) return Output{0, line + "\n", ""};
+    if (!line.empty()) return Output{0, "node01|" + line + "\n", ""};
     return Output{1, "", "slurm_load_partitions: Unable to contact slurm controller (connect failure)"};
   }
   SchedulerState seen(const std::string& now) {
-    line = now;
+    line = now.empty() ? "" : now + "|Unknown|Unknown";
     reports.update("node01", state.text(seconds));
     seconds += 3600;
     return reports.scheduler("node01");
