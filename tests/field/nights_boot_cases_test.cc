@@ -184,6 +184,22 @@ FIELD_CASE("efivars-read-only-late") {
   CHECK_FALSE(planned->plan.find("node02/boot")->kind == ActionKind::boot_slot);
 }
 
+FIELD_CASE("crash-dumps-fill-nvram") {
+  const std::string folder = "/sys/firmware/efi/efivars/";
+  SlotBench b;
+  for (const auto& dump : lines_of("crash-dumps-fill-nvram", "variables.txt")) b.put(folder + dump, "\7");
+  // What the write tries: here a folder takes the place of a store that is full.
+  b.put(folder + "MusterProbe-6d757374-6572-4a7b-9c1e-0e6f7b5d2a91/full", "");
+  CHECK(slot_facts(b.files).no_trial.empty());  // facts write nothing
+  const uint64_t serial = b.marker().serial;
+  const auto written = b.write(b.job());
+  REQUIRE_FALSE(written.ok());
+  CHECK(written.error().code == Code::denied);
+  CHECK(b.marker().serial == serial);
+  CHECK(b.served.frame_bytes == 0);
+  CHECK(efi::loader_text(b.files, efi::kOneShot).empty());
+}
+
 FIELD_CASE("esp-two-kernels") {
   constexpr uint64_t kMiB = 1 << 20;
   const auto numbers = field_input("esp-two-kernels", "sizes.txt");
