@@ -1,4 +1,5 @@
-// What an agent reports of its node's state in Slurm, and what a rollout and a trial make of it; libslurm's words.
+// What an agent reports of its node's state in Slurm, and what a rollout and a trial make of it; the words of
+// libslurm.
 #include <sstream>
 
 #include "agent/core/step.h"
