@@ -81,12 +81,36 @@ void add(State& out, std::optional<unsigned> known, const std::string& name, boo
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// "gres/gpu:h100 count too low (1 < 8)", "gres/gpu GRES autodetected core affinity ...". A person's own words
+// may begin with the name as well.
+bool is_of_gres(std::string_view reason) {
+  const size_t name = std::min(reason.find(' '), reason.size());
+  const std::string_view rest = reason.substr(name);
+  return reason.starts_with("gres/") && (rest.starts_with(" count ") || rest.starts_with(" GRES "));
+}
+
 // What slurmctld 22.05 and 24.11 give as a reason when a node registers; 24.11 replaces another reason by it.
 bool is_of_registration(std::string_view reason) {
   for (const std::string_view begin :
-       {"Low RealMemory", "Low TmpDisk", "Low CPUs", "Low socket*core*thread count", "gres/"})
+       {"Low RealMemory", "Low TmpDisk", "Low CPUs", "Low socket*core*thread count",
+        "Could not unpack gres data", "Reported active features "})
     if (reason.starts_with(begin)) return true;
-  return false;
+  return is_of_gres(reason);
+}
+
+std::string cut_front(std::string& text) {
+  const size_t bar = std::min(text.find('|'), text.size());
+  const std::string out = text.substr(0, bar);
+  text.erase(0, bar + 1);
+  return out;
+}
+
+std::string cut_back(std::string& text) {
+  const size_t bar = text.rfind('|');
+  if (bar == std::string::npos) return "";
+  const std::string out = text.substr(bar + 1);
+  text.resize(bar);
+  return out == "Unknown" ? "" : out;
 }
 
 }  // namespace
@@ -112,6 +136,28 @@ State read_state(std::string_view text) {
   if (first) add(out, std::nullopt, "(no word)", false);
   out.maintained = out.maintained && !out.busy;
   return out;
+}
+
+// "node02|drained|bad | worse|ann|2026-11-29T09:48:25"
+NodeLine read_node_line(std::string line) {
+  NodeLine out;
+  out.name = cut_front(line);
+  out.word = cut_front(line);
+  out.since = cut_back(line);
+  out.user = cut_back(line);
+  out.reason = line == "none" ? "" : line;
+  return out;
+}
+
+std::string in_words(const NodeLine& node, const State& state) {
+  std::string out = node.word;
+  if (!state.unknown.empty()) out += " (not in muster's table of states)";
+  if (state.maintained) out += " (see `scontrol show reservation`)";
+  if (node.reason.empty() || state.takes_jobs()) return out;
+  if (!state.draining) return out + " (" + node.reason + ")";
+  if (!node.user.empty()) out += " by " + node.user;
+  if (!node.since.empty()) out += " since " + node.since;
+  return out + ": " + node.reason;
 }
 
 Drain drain_of(std::string_view reason) {

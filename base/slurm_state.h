@@ -26,6 +26,16 @@ struct State {
 };
 State read_state(std::string_view text);
 
+// A line of `sinfo -h -N -o kNodeLine`: a node, the word of its state, and of its drain, also when that has
+// ended, the reason, who began it and when; empty: not known, or none.
+inline constexpr const char* kNodeLine = "%N|%T|%E|%u|%H";
+struct NodeLine {
+  std::string name, word, reason, user, since;
+};
+NodeLine read_node_line(std::string line);
+// "drained by ann since 2026-11-29T09:48:25: bad fan"; `state` is that of its word.
+std::string in_words(const NodeLine& node, const State& state);
+
 // Whose drain it is, by its reason.
 enum class Drain {
   reimage,       // muster's, for a re-image

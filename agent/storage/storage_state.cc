@@ -10,6 +10,7 @@
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/array_health.h"
 #include "base/json_dump.h"
+#include "base/slurm_state.h"
 
 namespace muster {
 namespace {
@@ -75,19 +76,19 @@ StorageState::Question StorageState::of_engine(const HealthQuestion& question) {
           }};
 }
 
-// Queries this node's state and reason in Slurm, if it is a compute node.
+// Queries this node's state in Slurm, and whose drain it is, if it is a compute node.
 StorageState::Question StorageState::of_scheduler(const std::string& host) {
   Command command;
-  command.argv = {"sinfo", "-h", "-N", "-n", host, "-o", "%T|%E"};
+  command.argv = {"sinfo", "-h", "-N", "-n", host, "-o", slurm::kNodeLine};
   command.deadline = kEnginesAnswer;
-  return {
-      kSlurm, command, [](const std::string& out) -> Json {
-        const std::string line = out.substr(0, out.find('\n'));
-        const size_t bar = line.find('|');
-        if (bar == std::string::npos || bar == 0) return nullptr;
-        const std::string reason = line.substr(bar + 1);
-        return {{"state", line.substr(0, bar)}, {"reason", reason == "none" ? "" : reason.substr(0, kWords)}};
-      }};
+  return {kSlurm, command, [](const std::string& out) -> Json {
+            const slurm::NodeLine node = slurm::read_node_line(out.substr(0, out.find('\n')));
+            if (node.word.empty()) return nullptr;
+            return {{"state", node.word},
+                    {"reason", node.reason.substr(0, kWords)},
+                    {"user", node.user.substr(0, kWords)},
+                    {"since", node.since.substr(0, kWords)}};
+          }};
 }
 
 // True if the process of an earlier query is still there: in uninterruptible sleep it cannot be killed. Of

@@ -37,10 +37,11 @@ class StorageState {
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
   // Returns a list. Engines first: [{engine, ok, health?} or {engine, silent}], health as text if ok is
-  // false; then {scheduler: "slurm", state?, reason?, silent?} of this node, where slurmd is installed: if
-  // silent, Slurm does not answer, and the state is the last known; then mounts: [{at, fs, from, size?,
-  // used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its RAID level; ok: false if
-  // unhealthy; silent: its server does not answer; age: seconds since the server last answered, if not now.
+  // false; then {scheduler: "slurm", state?, reason?, user?, since?, silent?} of this node, where slurmd is
+  // installed (slurm::NodeLine): if silent, Slurm does not answer, and the state is the last known; then
+  // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its
+  // RAID level; ok: false if unhealthy; silent: its server does not answer; age: seconds since the server
+  // last answered, if not now.
   // `seconds`: time of a monotonic clock.
   Json look(int64_t seconds);
   // The same as text that fits into a request: of very many mounts, the last become {cut: true}.

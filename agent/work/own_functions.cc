@@ -72,8 +72,12 @@ WorkFunctions ram_functions(const Files& files, Process& process, const std::str
 WorkFunctions installed_functions(const Files& files, Process& process, std::function<void()> a_second) {
   const auto systemctl = [&process, a_second](const char* verb, const CancelCheck& ended,
                                               const Leave& leave) -> Status {
-    TRY(auto out, run_ok(process, systemctl_now(verb)));
-    (void)out;
+    // From systemd 257 on also root is refused while a process holds an inhibitor lock (`block`), as apt does
+    // while it works. Nothing was done then, which says nothing about what was to be started.
+    const auto begun = run_ok(process, systemctl_now(verb));
+    if (!begun.ok())
+      return fail(begun.error().code == Code::failed ? Code::unavailable : begun.error().code,
+                  begun.error().message);
     // systemd ends this process during the restart.
     for (int i = 0; i < leave.seconds; ++i) {
       if (ended()) return Ok{};  // this process is being stopped: the restart is under way

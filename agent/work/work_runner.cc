@@ -139,9 +139,13 @@ class RealWorkRunner : public WorkRunner {
       }
     }
     switch (order.kind) {
-      case wire::OrderKind::boot_slot:
+      case wire::OrderKind::boot_slot: {
         if (!functions_.leave_slot) break;
-        return {functions_.leave_slot(is_stopped(), is_withdrawn()), Json::object()};
+        const Status left = functions_.leave_slot(is_stopped(), is_withdrawn());
+        if (left.ok() || left.error().code != Code::unavailable) return {left, Json::object()};
+        // The restart did not begin: as if a precondition did not hold any more.
+        return {fail(Code::conflict, left.error().message), {{"precondition", "restart"}}};
+      }
       case wire::OrderKind::kexec:
         if (!functions_.leave_ready) break;
         return {functions_.leave_ready(), Json::object()};

@@ -172,6 +172,9 @@ SchedulerState StorageReports::scheduler(const std::string& node) const {
     out.busy = out.busy || state.busy || state.unclear;
     out.paused = state.draining && of_reimage && !state.lacking;
     out.out = !state.takes_jobs() && !out.paused;
+    if (!state.takes_jobs())
+      out.words = slurm::in_words(
+          {node, word, text_at(one, "reason"), text_at(one, "user"), text_at(one, "since")}, state);
   }
   return out;
 }

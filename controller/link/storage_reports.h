@@ -12,11 +12,14 @@
 
 namespace muster {
 
-// A node's state in the scheduler, as its agent last reported it. All members are false if it reported none.
+// A node's state in the scheduler, as its agent last reported it. All members are false or empty if it
+// reported none.
 struct SchedulerState {
   bool busy = false;    // it has jobs, or it is unknown whether it has
   bool out = false;     // it takes no jobs, unless it is drained for muster's own re-image
   bool paused = false;  // it is drained for muster's own re-image, and takes jobs when it is resumed
+  // Of a node that takes no jobs: its state, and who drained it, since when and why. Text of a node.
+  std::string words = {};
 };
 
 class StorageReports {

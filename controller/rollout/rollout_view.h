@@ -61,7 +61,8 @@ struct Node {
   // Not because of a muster run: drained or down in the scheduler, or registered there with less than
   // declared.
   bool maintenance = false;
-  bool has_bmc = false;  // it can be reset if it hangs
+  std::string why_maintenance = {};  // who keeps it out, since when and why, as far as is known
+  bool has_bmc = false;              // it can be reset if it hangs
   bool skipped = false;  // an operator leaves it out (is_skipped()); it is in service, and so not away
   bool idle = true;      // it has no jobs; also true for a node that takes none
   Way way = Way::in_place;

@@ -421,19 +421,22 @@ void NodeTurn::on(const input::SwitchedOn& on) {
   consider();
 }
 
-// True until what would end a hang of the new system has answered. Read before the node is drained: a BMC
-// that is declared, but does not answer, is found while nothing has happened yet.
+// True until what would end a hang of the new system has answered, or the BMC that is to start the RAM
+// system. Read before the node is drained: a BMC that is declared, but does not answer, is found while
+// nothing has happened yet.
 bool NodeTurn::must_read_power() const {
-  return s.action().phase == kPausePhase && !s.returning && trial() && is_remote(s.control.by) &&
-         a.power.seen != PowerState::on;
+  if (s.action().phase != kPausePhase || s.returning) return false;
+  if (trial()) return is_remote(s.control.by) && a.power.seen != PowerState::on;
+  return s.control.by == Switch::bmc && !a.power.seen && !a.offered;
 }
 
 void NodeTurn::read_power() {
   const SteadyMs until = s.latest.started + w.timing.power_proof;
   if (a.power.looked && w.now >= until)
-    return fail_attempt(
-        fail(Code::conflict, power_text(situation()) + ": nothing could end a hang of the new system"),
-        Json());
+    return fail_attempt(fail(Code::conflict, power_text(situation()) +
+                                                 (trial() ? ": nothing could end a hang of the new system"
+                                                          : ": nothing could start the RAM system")),
+                        Json());
   if (!a.power.looked || w.now >= a.power.looked + w.timing.look_again) return look();
   set_wait({"reading the power state before its jobs are waited for", switched_by() + "'s answer",
             power_text(situation()), "it stays as it is", s.latest.started, until});

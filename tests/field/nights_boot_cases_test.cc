@@ -39,12 +39,14 @@ struct Node : Process {
   SlotBench b;
   std::string state, reason;
   std::vector<Command> reboots;
+  std::string inhibited;  // what systemctl prints where it does not restart the system
   int answers_after = 0;  // slurmctld restarts
   int waited = 0;
 
   Node() { REQUIRE(b.write(b.job())); }
   Result<Output> run(const Command& c) override {
-    if (c.argv[0] == "systemctl") return reboots.push_back(c), Output{0, "", ""};
+    if (c.argv[0] == "systemctl")
+      return reboots.push_back(c), Output{inhibited.empty() ? 0 : 1, "", inhibited};
     if (waited < answers_after) return Output{1, "", "Unable to contact slurm controller (connect failure)"};
     if (c.argv[0] == "sinfo") return Output{0, fmt::format("n1|{}|{}\n", state, reason), ""};
     if (c.argv[0] == "squeue") return Output{0, state == "mixed" ? "1\n" : "", ""};
@@ -182,6 +184,22 @@ FIELD_CASE("efivars-read-only-late") {
   CHECK_FALSE(planned->plan.find("node02/boot")->kind == ActionKind::boot_slot);
 }
 
+FIELD_CASE("crash-dumps-fill-nvram") {
+  const std::string folder = "/sys/firmware/efi/efivars/";
+  SlotBench b;
+  for (const auto& dump : lines_of("crash-dumps-fill-nvram", "variables.txt")) b.put(folder + dump, "\7");
+  // What the write tries: here a folder takes the place of a store that is full.
+  b.put(folder + "MusterProbe-6d757374-6572-4a7b-9c1e-0e6f7b5d2a91/full", "");
+  CHECK(slot_facts(b.files).no_trial.empty());  // facts write nothing
+  const uint64_t serial = b.marker().serial;
+  const auto written = b.write(b.job());
+  REQUIRE_FALSE(written.ok());
+  CHECK(written.error().code == Code::denied);
+  CHECK(b.marker().serial == serial);
+  CHECK(b.served.frame_bytes == 0);
+  CHECK(efi::loader_text(b.files, efi::kOneShot).empty());
+}
+
 FIELD_CASE("esp-two-kernels") {
   constexpr uint64_t kMiB = 1 << 20;
   const auto numbers = field_input("esp-two-kernels", "sizes.txt");
@@ -285,6 +303,29 @@ FIELD_CASE("reboot-becomes-kexec") {
   REQUIRE(n.reboots.size() == 1);
   CHECK(n.reboots[0].argv == std::vector<std::string>{"systemctl", "--no-block", "reboot"});
   for (const auto& name : names) CHECK(n.reboots[0].env.at(name) == "1");
+}
+
+FIELD_CASE("reboot-inhibited") {
+  Node n;
+  n.state = "drained", n.reason = "muster reimage";
+  n.inhibited = field_input("reboot-inhibited", "systemctl.txt");
+  REQUIRE(n.order(OrderPart::work).status.ok());
+  const WorkOutcome end = n.order(OrderPart::leave);
+  REQUIRE(n.reboots.size() == 1);
+  REQUIRE_FALSE(end.status.ok());
+  CHECK(end.status.error().message.find("inhibitor lock") != std::string::npos);
+  CHECK(n.is_untouched());
+  // So it is given back, and is tried in another night: no failure of the image.
+  testing::InPlace b;
+  b.go();
+  b.reaches("n1", "boot");
+  const OrderId order = b.offered("n1");
+  b.finish("n1");
+  b.finish_order("n1", order, false, std::string(to_string(end.status.error().code)), end.result);
+  REQUIRE(b.on_offer("n1/resume-old", wire::OrderKind::steps));
+  b.finish("n1");
+  b.is_back("n1", NodeState::accepted, "not re-imaged: ");
+  CHECK(b.counts_as_kept());
 }
 
 FIELD_CASE("reboot-becomes-kexec: a node that came back without its loader is named as that") {

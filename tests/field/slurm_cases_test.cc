@@ -1,6 +1,9 @@
-// What an agent reports of its node's state in Slurm, and what a rollout makes of it; the words of libslurm.
+// What an agent reports of its node's state in Slurm, and what a rollout and a trial make of it; the words of
+// libslurm.
 #include <sstream>
 
+#include "agent/core/step.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/storage_state.h"
 #include "base/slurm_state.h"
 #include "controller/link/storage_reports.h"
@@ -26,11 +29,11 @@ struct Compute : Process {
     machine.put("/proc/sys/kernel/hostname", "node01\n");
   }
   Result<Output> run(const Command&) override {
-    if (!line.empty()) return Output{0, line + "\n", ""};
+    if (!line.empty()) return Output{0, "node01|" + line + "\n", ""};
     return Output{1, "", "slurm_load_partitions: Unable to contact slurm controller (connect failure)"};
   }
   SchedulerState seen(const std::string& now) {
-    line = now;
+    line = now.empty() ? "" : now + "|Unknown|Unknown";
     reports.update("node01", state.text(seconds));
     seconds += 3600;
     return reports.scheduler("node01");
@@ -60,6 +63,23 @@ FIELD_CASE("slurm-silent-poll") {
   CHECK(node.seen("").out);
   CHECK(node.seen("").busy);
   CHECK_FALSE(node.seen("idle|none").busy);
+}
+
+FIELD_CASE("job-before-the-node-is-ready") {
+  const bool has_job = GENERATE(false, true);
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const std::string seen = field_input("job-before-the-node-is-ready", "sinfo.txt");
+  machine.put("/slurm/node01", seen.substr(0, seen.find('\n')));
+  if (has_job) machine.put("/slurm-jobs/node01", "17\n");
+  machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
+  machine.put("/slurm-started/node01", "1060");
+  const StepModule& one = *find_step_module("slurm_node");
+  const Json on_trial = {
+      {"node", "node01"}, {"state", "registered"}, {"reason", "muster reimage"}, {"deadline_seconds", 0}};
+  CHECK(one.check(context, on_trial)->holds == Holds::no);
+  CHECK(one.apply(context, on_trial).ok() != has_job);
+  CHECK(machine.get("/slurm/node01") == (has_job ? "draining|muster reimage" : "drained|muster reimage"));
 }
 
 FIELD_CASE("slurm-power-states: off, or on its way there, is out") {

@@ -89,15 +89,19 @@ std::string said(const Output& out) {
 }
 
 // What srun's failure means if it started nothing. "Required node not available (down, drained or reserved)"
-// comes before "Requested nodes are busy" if one was taken out since the states were tested.
+// comes before "Requested nodes are busy" if one was taken out since the states were tested. A partition that
+// is drained or inactive is as much a person's decision as a drained node.
 Result<CheckResult> why_not_started(StepContext& context, const WantedJob& job, const Output& out) {
-  if (!has(out.err, "Requested nodes are busy") && !has(out.err, "Required node not available"))
+  const bool closed = has(out.err, "Required partition not available");
+  if (!closed && !has(out.err, "Requested nodes are busy") && !has(out.err, "Required node not available"))
     return differs(fmt::format("srun exited with {}{}: {}", out.exit_code,
                                out.exit_code == kTimedOut ? " (timed out)" : "", said(out)));
   TRY(const auto have, slurm_nodes(context));
   const Sorted now = sorted(job.hosts, have);
   if (!now.lacking.empty()) return now.lacking.result();
-  return CheckResult{Holds::not_applicable, "other jobs or a reservation have the nodes"};
+  return CheckResult{Holds::not_applicable, closed
+                                                ? "the nodes' partition is closed (`scontrol show partition`)"
+                                                : "other jobs or a reservation have the nodes"};
 }
 
 // One rank per node. The program verifies every element itself; this step also checks that all took part.
@@ -170,8 +174,8 @@ StepModule slurm_mpi_module() {
       .name = "slurm_mpi",
       .help =
           "Runs an MPI all-reduce through srun, one rank on every listed node that is not taken out, and "
-          "verifies every element of the result. If other jobs have the nodes, nothing is tested. Changes "
-          "nothing.",
+          "verifies every element of the result. If other jobs have the nodes, or their partition is closed, "
+          "nothing is tested. Changes nothing.",
       .check = check_mpi,
   });
 }

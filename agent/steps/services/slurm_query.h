@@ -11,11 +11,8 @@
 
 namespace muster::steps {
 
-struct SlurmNode {
-  std::string name, word;  // word: its state, as sinfo prints it
-  slurm::State state;
-  // Of its drain, also when that has ended; empty: none.
-  std::string reason, user, since;
+struct SlurmNode : slurm::NodeLine {
+  slurm::State state;  // that of its word
 
   slurm::Drain drain() const { return slurm::drain_of(reason); }
 };

@@ -101,6 +101,7 @@ std::string why_left(const View& view, const Record& record, const Left& left) {
   const Row& row = record.row ? *record.row : kNone;
   if (left.group >= 0) return group_name(view, left.group);
   if (left.reason == Reason::no_way) return node.way_reason;
+  if (left.reason == Reason::maintenance) return node.why_maintenance;
   if (left.reason == Reason::no_canary && node.failed_before)
     return fmt::format("failed before: `muster rollout approve --canary {}`", node.name);
   if (left.reason == Reason::skipped)

@@ -27,7 +27,8 @@ Json rollout_event(const rollout::Record& record);
 // why, detail, opened, ended, batches, updated, failed, left: {reason: number}, unbuilt: {image: why},
 // building_ms, idle_windows} of the last one that is over (window_result.h).
 Json record_shown(const rollout::Record& record);
-// What a reason leaves open: the group, why there is no way, who skipped the node until when; "" if nothing.
+// What a reason leaves open: the group, why there is no way, who skipped the node until when, who keeps it
+// out of the scheduler; "" if nothing.
 std::string why_left(const rollout::View& view, const rollout::Record& record, const rollout::Left& left);
 // [{node, reason, group, why}].
 Json left_shown(const rollout::View& view, const rollout::Record& record,

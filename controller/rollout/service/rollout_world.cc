@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/slurm_release.h"
+#include "base/utf8.h"
 #include "controller/bringup/run_records.h"
 #include "controller/image/service/image_service.h"
 #include "controller/rollout/survey.h"
@@ -135,6 +136,7 @@ Node RolloutWorld::node(const NodeSpec& declared, const Approval& now, const Ser
   // Only a cancelled run leaves a node that it drained, and as degraded. Reports are up to minutes old:
   // others may show the state before their resume.
   out.maintenance = word.out || (word.paused && row.state == NodeState::degraded);
+  if (out.maintenance) out.why_maintenance = short_reason(word.words);
   if (const auto special = serving.special.find(declared.name); special != serving.special.end())
     out.special = special->second;
   if (const auto groups = serving.groups_of.find(declared.name); groups != serving.groups_of.end())

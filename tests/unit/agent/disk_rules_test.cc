@@ -1028,6 +1028,8 @@ TEST_CASE("slurm: nodes that are busy with other jobs are neither broken nor tes
   const StepModule* mpi = find_step_module("slurm_mpi");
   process.why = "Requested nodes are busy\n";
   CHECK(mpi->check(requested, params)->holds == Holds::not_applicable);
+  process.why = "Required partition not available (inactive or drain)\n";
+  CHECK(mpi->check(requested, params)->holds == Holds::not_applicable);
   process.why = "Requested node configuration is not available\n";
   CHECK(mpi->check(requested, params)->holds == Holds::no);
   // Taken out since the states were tested: by a person, or because it failed.

@@ -247,18 +247,23 @@ TEST_CASE("storage state: a compute node whose Slurm does not answer says so, wi
   node.only_local();
   Says process;
   StorageState state(node.files, process, kMinute);
-  process.words = "drained|bad fan\n";
+  process.words = "node01|drained|bad fan|ann|2026-11-29T09:48:25\n";
   CHECK(state.look(0).size() == 1);  // no slurmd
   node.machine.put("/etc/slurm/slurm.conf", "x");
   node.machine.put("/usr/sbin/slurmd", "x");
   node.machine.put("/proc/sys/kernel/hostname", "node01\n");
   process.words.clear();
   CHECK(state.look(60)[0] == Json({{"scheduler", "slurm"}, {"silent", true}}));
-  process.words = "drained|bad fan\n";
-  CHECK(state.look(120)[0] == Json({{"scheduler", "slurm"}, {"state", "drained"}, {"reason", "bad fan"}}));
+  process.words = "node01|drained|bad fan|ann|2026-11-29T09:48:25\n";
+  Json known = {{"scheduler", "slurm"},
+                {"state", "drained"},
+                {"reason", "bad fan"},
+                {"user", "ann"},
+                {"since", "2026-11-29T09:48:25"}};
+  CHECK(state.look(120)[0] == known);
   process.words.clear();
-  CHECK(state.look(180)[0] ==
-        Json({{"scheduler", "slurm"}, {"state", "drained"}, {"reason", "bad fan"}, {"silent", true}}));
+  known["silent"] = true;
+  CHECK(state.look(180)[0] == known);
 }
 
 // On a slow machine to ask takes longer than everything else that the agent does.

@@ -224,6 +224,18 @@ TEST_CASE("a boot of the other slot can tell a withdrawal from the end of its pr
   CHECK(ended == !by_order);
 }
 
+TEST_CASE("a restart that the system refuses is no failure of the other slot", "[agent]") {
+  const bool refused = GENERATE(true, false);
+  Bench b;
+  b.functions.leave_slot = [refused](const CancelCheck&, const CancelCheck&) -> Status {
+    return fail(refused ? Code::unavailable : Code::failed, "a lock is held");
+  };
+  const WorkOutcome end = b.run(order_of(OrderKind::boot_slot), OrderPart::leave);
+  REQUIRE_FALSE(end.status.ok());
+  CHECK(end.status.error().code == (refused ? Code::conflict : Code::failed));
+  CHECK(end.result.contains("precondition") == refused);
+}
+
 TEST_CASE("an order of an unknown kind is refused under its word", "[agent]") {
   Bench b;
   // The word in which agents once told themselves to go.

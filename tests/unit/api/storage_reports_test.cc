@@ -229,6 +229,14 @@ TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]
     CHECK_FALSE(report(entry).out);
   }
   CHECK(report(R"(, "silent": true, "state": "drained", "reason": "psu")").out);
+  // What an operator reads of it.
+  const std::string drained =
+      R"(, "state": "drained", "reason": "psu", "user": "ann", "since": "2026-11-29")";
+  for (const char* part : {"drained", "psu", "ann", "2026-11-29"})
+    CHECK(report(drained).words.find(part) != std::string::npos);
+  CHECK(word("drained", "psu").words.find("psu") != std::string::npos);  // of an earlier agent
+  CHECK(word("hibernating").words.find("hibernating") != std::string::npos);
+  CHECK(word("mixed", "psu").words.empty());
   StorageReports none;
   CHECK_FALSE(none.scheduler("node01").busy);
   CHECK_FALSE(none.scheduler("node01").out);

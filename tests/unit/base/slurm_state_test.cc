@@ -125,6 +125,10 @@ TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the lette
       {"Low RealMemory (reported:900 < 100.00% of configured:1000)", Drain::registration},
       {"Low socket*core*thread count, Low CPUs", Drain::registration},
       {"gres/gpu count reported lower than configured (1 < 2)", Drain::registration},
+      {"gres/gpu:h100 count too low (1 < 8)", Drain::registration},
+      {"gres/gpu GRES autodetected core affinity 0-23 on node n1 doesn't match socket boundaries.",
+       Drain::registration},
+      {"Could not unpack gres data", Drain::registration},
   };
   for (const auto& [reason, right] : reasons) {
     INFO(reason);
@@ -138,6 +142,10 @@ TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the lette
         "bad fan", "weekly : reboot issued", "Lower the blinds", "Not responding"}) {
     INFO(reason);
     CHECK(slurm::drain_of(reason) == Drain::person);
+  }
+  for (const char* own_words : {"gres/gpu 3 is dead, RMA 77", "gres/gpu", "gres/gpu counts wrongly"}) {
+    INFO(own_words);
+    CHECK(slurm::drain_of(own_words) == Drain::person);
   }
   CHECK(slurm::is_decision(Drain::person));
 }

@@ -52,6 +52,24 @@ TEST_CASE("rollout service: nodes that the planner refuses are left for the nigh
   CHECK(w.run().nodes == Names{"n1"});
 }
 
+TEST_CASE("rollout service: a node that a person keeps out of the scheduler is left with who, when and why",
+          "[rollout][service]") {
+  const std::string words = "drained by ann since 2026-11-29T09:48:25: RMA 123";
+  World w(3);
+  w.cluster.node("n1").maintenance = true;
+  w.cluster.node("n1").why_maintenance = words;
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.end_run();
+  w.end_run();
+  CHECK(w.state() == "done");
+  CHECK(w.service->record()->left.at("n1") == "maintenance: " + words);
+  const Json left = w.status()["left"];
+  REQUIRE(left.size() == 1);
+  CHECK(left[0]["reason"] == "maintenance");
+  CHECK(left[0]["why"] == words);
+}
+
 TEST_CASE("rollout service: nodes without a way are left, and the rollout ends", "[rollout][service]") {
   World w(3);
   w.cluster.no_way = {"n1", "n2"};

@@ -346,3 +346,34 @@ TEST_CASE("before jobs are waited for, what would end a hang must answer", "[run
   }
   b.no_power();
 }
+
+TEST_CASE("before jobs are waited for, the BMC that is to start the RAM system must answer", "[run][slot]") {
+  RamWay b;
+  b.power_state = fail(Code::unavailable, "no answer");
+  SECTION("it does not") {
+    b.go();
+    CHECK(b.offered("n1") == "");
+    b.reactor.advance(3 * kMinute);
+    CHECK(b.executor->why("n1")["returning"] == true);
+    b.asks("n1", "old", false);
+    REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+    b.finish("n1");
+    b.returned_by_itself();
+    CHECK(b.says("n1", "no answer"));
+    CHECK(b.counts_as_kept());
+  }
+  SECTION("it was busy") {
+    b.go();
+    CHECK(b.offered("n1") == "");
+    b.reactor.advance(30 * kSecond);
+    b.power_state = PowerState::on;
+    b.reactor.advance(30 * kSecond);
+    CHECK(b.on_offer("n1/pause", OrderKind::steps));
+    b.no_power();
+  }
+  SECTION("there is none") {
+    b.without_bmc = {"n1"};
+    b.go();
+    CHECK(b.on_offer("n1/pause", OrderKind::steps));
+  }
+}

@@ -25,9 +25,17 @@ for words in 'n1 is drained by root since 2' ': head' 'n3 is drained by root sin
   expect "$words is in the remark" grep -qF "$words" "$WORK/agent.log"
 done
 expect "the head stays out" is 'drained|head' state n1
+untested() { [ "$(grep -c '"not_applicable":1' "$WORK/agent.log")" -eq "$1" ]; }
+slurm scontrol update partitionname=all state=drain
+expect "with a partition that a person has drained nothing is tested, and nothing fails" job
+expect "that is said" untested 1
+slurm scontrol update partitionname=all state=inactive
+expect "nor with an inactive one" job
+expect "that is said as well" untested 2
+slurm scontrol update partitionname=all state=up
 slurm scontrol update nodename=n2 state=drain reason=head
 expect "without any node nothing is tested, and nothing fails" job
-expect "that is said" grep -q '"not_applicable":1' "$WORK/agent.log"
+expect "that is said, too" untested 3
 
 # The drain of a node that is out already.
 expect "it is drained" slurm_step apply n3 drain '"reason":"muster reimage","deadline_seconds":5'
