@@ -157,6 +157,9 @@ class Forecast {
     else if (uses.rdma && lacks("libibverbs"))
       put(host, "RDMA", "libibverbs.so.1 was not found there",
           "install libibverbs and its providers there (with apt: ibverbs-providers, with dnf: libibverbs)");
+    else if (uses.rdma && lacks("verbs_providers"))
+      put(host, "RDMA", "libibverbs has no provider for its adapters there",
+          "install its providers there (with apt: ibverbs-providers, with dnf: libibverbs)");
     else if (uses.rdma && lacks("perftest") && !in_.perftest)
       put(host, "RDMA", "perftest (ib_write_bw) is neither there nor beside this muster",
           "use the muster of the archive for running hosts, or install the package perftest there");

@@ -92,6 +92,21 @@ TEST_CASE("hosts: with a glibc older than 2.34 neither GPUs nor RDMA by the carr
   CHECK(bench.run().empty());
 }
 
+TEST_CASE("hosts: libibverbs without a provider measures no RDMA", "[hosts]") {
+  ForecastBench bench;
+  bench.plan_step("accept_rdma", {{"of", "gpu02"}});
+  Json& tools = bench.hosts[0].look["tools"];
+  tools = {{"perftest", true}, {"libibverbs", true}, {"glibc_2_34", true}, {"firewall", ""}};
+  CHECK(bench.run().empty());  // an agent that does not know
+  tools["verbs_providers"] = true;
+  CHECK(bench.run().empty());
+  tools["verbs_providers"] = false;
+  const auto found = bench.run();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].what == "RDMA");
+  CHECK(mentions(found[0].remedy, "ibverbs-providers"));
+}
+
 TEST_CASE("hosts: without a program for GPUs, the archive that fits the driver and its libraries is named",
           "[hosts][gpu]") {
   ForecastBench bench;
