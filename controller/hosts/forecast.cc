@@ -11,6 +11,7 @@
 #include "base/ports.h"
 #include "base/record.h"
 #include "base/wire.h"
+#include "sys/locked_memory.h"
 
 namespace muster {
 
@@ -82,6 +83,11 @@ class Forecast {
         add_gpus(host.name, *facts, uses);
     }
     if (tools != host.look.end() && tools->is_object()) add_tools(host.name, *tools, uses);
+    const auto locked = host.look.find("locked_memory_bytes");  // "unlimited", or a number
+    if (uses.rdma && locked != host.look.end() && locked->is_number_integer())
+      if (const std::string why = too_little_locked(locked->get<uint64_t>()); !why.empty())
+        put(host.name, "RDMA", why + " there",
+            "raise memlock in /etc/security/limits.conf there, or allow `sudo -n`");
     if (const auto plain = plain_.find(host.name); uses.root && plain != plain_.end())
       add_plain_user(host.name, last_of_sudo(plain->second));
   }

@@ -107,6 +107,22 @@ TEST_CASE("hosts: libibverbs without a provider measures no RDMA", "[hosts]") {
   CHECK(mentions(found[0].remedy, "ibverbs-providers"));
 }
 
+TEST_CASE("hosts: where too little memory may be locked, RDMA is not measured", "[hosts]") {
+  ForecastBench bench;
+  Json& locked = bench.hosts[0].look["locked_memory_bytes"];
+  locked = 65536;
+  CHECK(bench.run().empty());  // nothing of RDMA is planned
+  bench.plan_step("accept_rdma", {{"of", "gpu02"}});
+  const auto found = bench.run();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].what == "RDMA");
+  CHECK(mentions(found[0].why, "64 KiB"));
+  locked = 8 << 20;
+  CHECK(bench.run().empty());
+  locked = "unlimited";
+  CHECK(bench.run().empty());
+}
+
 TEST_CASE("hosts: without a program for GPUs, the archive that fits the driver and its libraries is named",
           "[hosts][gpu]") {
   ForecastBench bench;
