@@ -204,10 +204,6 @@ void show_outcome(const SessionOutcome& outcome, bool drift_only, const std::str
   if (!names.empty())
     fmt::print("settings that differ between hosts (details: --drift-only): {}\n",
                clean(fmt::format("{}", fmt::join(names, ", "))));
-  if (std::any_of(outcome.hosts.begin(), outcome.hosts.end(),
-                  [](const HostOutcome& host) { return !host.why_user.empty(); }))
-    fmt::print(
-        "some hosts were measured without root (no passwordless sudo): checks that need root were skipped\n");
   fmt::print("\n{}\n", clean(outcome.title));
   if (!report.empty()) fmt::print("report: {}/report.html\n", report);
 }

@@ -362,6 +362,7 @@ void HostsReader::add(int line, int column, std::vector<ListedHost> hosts) {
     if (!fresh) {
       if (const std::string other = again(host, before->second); !other.empty())
         return error(line, column, other);
+      if (genders_line_ > 0) continue;  // its attributes may stand in several lines
       if (twice.empty()) first_line = before->second.line;
       twice.push_back(host.written);
     } else if (out_.hosts.size() < kMostSpecNodes) {

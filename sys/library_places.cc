@@ -36,9 +36,17 @@ constexpr const char* kSystem[] = {"/usr/local/cuda/lib64",
 constexpr const char* kEnvironment[] = {"/lib/python3*/site-packages/nvidia/*/lib",
                                         "/lib64/python3*/site-packages/nvidia/*/lib", "/lib"};
 // Folders of environments in a home folder.
-constexpr const char* kOfHome[] = {"/miniconda3",        "/anaconda3",       "/miniforge3",
-                                   "/mambaforge",        "/.conda/envs/*",   "/miniconda3/envs/*",
-                                   "/miniforge3/envs/*", "/anaconda3/envs/*"};
+constexpr const char* kOfHome[] = {"/miniconda3",
+                                   "/anaconda3",
+                                   "/miniforge3",
+                                   "/mambaforge",
+                                   "/.conda/envs/*",
+                                   "/miniconda3/envs/*",
+                                   "/miniforge3/envs/*",
+                                   "/mambaforge/envs/*",
+                                   "/anaconda3/envs/*",
+                                   "/micromamba/envs/*",
+                                   "/.local/share/mamba/envs/*"};
 constexpr const char* kOfSystem[] = {"/opt/conda", "/opt/*", "/opt/conda/envs/*", "/opt/*/envs/*"};
 constexpr const char* kSystemPython[] = {"/usr/local/lib/python3*/dist-packages/nvidia/*/lib",
                                          "/usr/local/lib/python3*/site-packages/nvidia/*/lib",

@@ -4,15 +4,14 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <set>
 #include <utility>
 
 #include "agent/measuring/process_table.h"
 #include "base/split.h"
+#include "sys/abstract_address.h"
 
 namespace muster {
 namespace {
@@ -20,26 +19,15 @@ namespace {
 constexpr int kClaimRounds = 10, kClaimRoundMs = 50;
 constexpr size_t kInode = 6, kPath = 7;  // fields of /proc/net/unix
 
-struct Address {
-  sockaddr_un value = {};
-  socklen_t size = 0;
-  explicit Address(const std::string& name) {
-    value.sun_family = AF_UNIX;  // the path's first byte stays 0: an abstract name
-    name.copy(value.sun_path + 1, sizeof value.sun_path - 1);
-    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
-};
-
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
 // Fails while the holder has bound the name and does not listen yet, and if its queue is full.
-std::optional<HostClaim::Holder> by_connection(const Address& address) {
+std::optional<HostClaim::Holder> by_connection(const AbstractAddress& address) {
   const int fd = new_socket();
   if (fd < 0) return {};
   ucred peer = {};
   socklen_t size = sizeof peer;
-  const bool known = ::connect(fd, address.get(), address.size) == 0 &&
+  const bool known = ::connect(fd, address.get(), address.size()) == 0 &&
                      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   ::close(fd);
   if (!known) return {};
@@ -77,10 +65,10 @@ std::optional<HostClaim::Holder> by_descriptor(const std::string& name) {
 
 Result<std::optional<HostClaim::Holder>> HostClaim::take() {
   if (held()) return std::optional<Holder>{};
-  const Address address(name_);
+  const AbstractAddress address(name_);
   for (int round = 0; round < kClaimRounds; ++round) {
     const int fd = new_socket();
-    const bool bound = fd >= 0 && ::bind(fd, address.get(), address.size) == 0;
+    const bool bound = fd >= 0 && ::bind(fd, address.get(), address.size()) == 0;
     if (bound && ::listen(fd, SOMAXCONN) == 0) {
       socket_ = fd;
       return std::optional<Holder>{};

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "base/utf8.h"
 #include "base/words.h"
 #include "host/rails.h"
+#include "sys/locked_memory.h"
 
 namespace muster {
 namespace {
@@ -262,22 +262,6 @@ void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostL
   out.busy.push_back(std::move(reason));
 }
 
-std::optional<uint64_t> locked_bytes(const Files& files) {
-  static const std::string key = "Max locked memory";
-  for (const std::string& line : split(files.read("/proc/self/limits").value_or(""), '\n')) {
-    if (!line.starts_with(key)) continue;
-    const auto words = split(line.substr(key.size()), ' ');
-    if (words.empty()) return {};
-    if (words[0] == "unlimited") return kUnlimited;
-    uint64_t value = 0;
-    const std::string& text = words[0];
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) return {};
-    return value;
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string_view to_string(Busy kind) { return word_of(kWords, kind); }
@@ -287,7 +271,7 @@ HostLook look_first(const Files& files, const LookInput& input) {
   out.share = node_share(files);
   out.share.gpus = input.gpus;
   out.share.of_gpus = input.of_gpus;
-  out.locked_bytes = locked_bytes(files);
+  out.locked_bytes = locked_memory(files);
   out.rdma_ports = fabric_ports(files);
   const ProcessTable table = process_table(files);
   out.own_jobs = jobs_of_self(files, table, input.self);
@@ -300,11 +284,6 @@ HostLook look_first(const Files& files, const LookInput& input) {
   look_at_load(files, table, input, out);
   look_at_gpus(files, input, hidden, out);
   return out;
-}
-
-std::string locked_memory_words(const HostLook& look) {
-  if (!look.locked_bytes || *look.locked_bytes == kUnlimited) return "";
-  return fmt::format("locked memory is limited to {} KiB (ulimit -l)", *look.locked_bytes / 1024);
 }
 
 Json to_json(const HostLook& look) {

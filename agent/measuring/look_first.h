@@ -60,17 +60,12 @@ struct HostLook {
   std::vector<std::string> not_looked_at = {};  // "processes of other users: /proc hides them"
   std::vector<std::string> notes = {};          // work that does not make the host busy
   NodeShare share = {};
-  std::set<std::string> own_jobs = {};  // Slurm jobs that include this process
-  int rdma_ports = 0;                   // fabric_ports()
-  // Limit of locked memory (`ulimit -l`), which RDMA needs unlimited. Absent: unknown.
-  std::optional<uint64_t> locked_bytes = {};
+  std::set<std::string> own_jobs = {};        // Slurm jobs that include this process
+  int rdma_ports = 0;                         // fabric_ports()
+  std::optional<uint64_t> locked_bytes = {};  // locked_memory()
 };
-inline constexpr uint64_t kUnlimited = UINT64_MAX;
 
 HostLook look_first(const Files& files, const LookInput& input);
-
-// Returns "locked memory is limited to 8192 KiB (ulimit -l)"; "" if unlimited or unknown.
-std::string locked_memory_words(const HostLook& look);
 
 Json to_json(const HostLook& look);
 

@@ -143,6 +143,13 @@ bool has_glibc_2_34(const Files& files) {
   return true;
 }
 
+// The files that name libibverbs its providers. Without any, it finds no device.
+bool has_verbs_providers(const Files& files) {
+  const auto names = files.list("/etc/libibverbs.d");
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name.ends_with(".driver"); });
+}
+
 }  // namespace
 
 std::string closing_firewall(const Files& files) {
@@ -152,6 +159,7 @@ std::string closing_firewall(const Files& files) {
 Json look_tools(const Files& files, const std::string& path) {
   return {{"perftest", has_program(files, path, kPerftestBandwidth)},
           {"libibverbs", !library_places(files, "libibverbs.so.1").empty()},
+          {"verbs_providers", has_verbs_providers(files)},
           {"glibc_2_34", has_glibc_2_34(files)},
           {"firewall", closing_firewall(files)}};
 }

@@ -14,7 +14,8 @@ namespace muster {
 // them may let the hosts in. Rules that neither of the two made are not read.
 std::string closing_firewall(const Files& files);
 
-// {"perftest": BOOL, "libibverbs": BOOL, "glibc_2_34": BOOL, "firewall": closing_firewall()}. `path`: $PATH.
+// {"perftest": BOOL, "libibverbs": BOOL, "verbs_providers": BOOL, "glibc_2_34": BOOL,
+// "firewall": closing_firewall()}. `path`: $PATH. verbs_providers: libibverbs is configured to load any.
 // glibc_2_34: not older than that, which muster-accept-gpu and the perftest that muster carries need.
 Json look_tools(const Files& files, const std::string& path);
 

@@ -11,6 +11,7 @@
 #include "base/ports.h"
 #include "base/record.h"
 #include "base/wire.h"
+#include "sys/locked_memory.h"
 
 namespace muster {
 
@@ -19,8 +20,18 @@ MUSTER_RECORD(NotMeasured, what, hosts, why, remedy)
 namespace {
 
 constexpr const char* kGpus = "GPUs (products, memory, copies, NCCL, training)";
-constexpr const char* kPackage =
-    "unpack muster-gpu-VERSION-cudaN-linux-x86_64.tar.zst beside muster here, or add --gpu-program FILE";
+// The major versions of CUDA for which there are archives (scripts/build-gpu-package.sh).
+const std::set<int>& archives() {
+  static const std::set<int> all = {12, 13};
+  return all;
+}
+
+std::string unpack_for(int cuda) {
+  return fmt::format(
+      "here, beside muster's folder: `tar --zstd -xf muster-gpu-*-cuda{}-linux-x86_64.tar.zst`, or add "
+      "--gpu-program FILE",
+      cuda);
+}
 
 // What the plan has for a host to do.
 struct Uses {
@@ -46,12 +57,18 @@ std::map<std::string, Uses> uses_of(const Plan& plan) {
   return out;
 }
 
+// sudo may complain of something else first, as of a host name without an address, which differs by host.
+std::string last_of_sudo(const std::string& why) {
+  const size_t at = why.rfind("sudo: ");
+  return at == std::string::npos ? why : why.substr(at);
+}
+
 class Forecast {
  public:
   explicit Forecast(const ForecastInput& in) : in_(in) {
     for (const auto& [cuda, path] : in.gpu.by_cuda) offered_.insert(cuda);
     for (const auto& one : in.rights)
-      if (!one.root) plain_.insert(one.host);
+      if (!one.root) plain_[one.host] = one.why_user;
   }
 
   void add(const ReachedHost& host, const Uses& uses) {
@@ -66,25 +83,39 @@ class Forecast {
         add_gpus(host.name, *facts, uses);
     }
     if (tools != host.look.end() && tools->is_object()) add_tools(host.name, *tools, uses);
-    if (uses.root && plain_.count(host.name))
-      put(host.name, "what needs root (raw drives, kernel log, serial numbers)",
-          "the agent runs as a plain user there", "allow `sudo -n` there, or log in as root; without --user");
+    const auto locked = host.look.find("locked_memory_bytes");  // "unlimited", or a number
+    if (uses.rdma && locked != host.look.end() && locked->is_number_integer())
+      if (const std::string why = too_little_locked(locked->get<uint64_t>()); !why.empty())
+        put(host.name, "RDMA", why + " there",
+            "raise memlock in /etc/security/limits.conf there, or allow `sudo -n`");
+    if (const auto plain = plain_.find(host.name); uses.root && plain != plain_.end())
+      add_plain_user(host.name, last_of_sudo(plain->second));
   }
   std::vector<NotMeasured> take() { return std::move(out_); }
 
  private:
+  // `why`: sudo's words; empty with --user.
+  void add_plain_user(const std::string& host, const std::string& why) {
+    constexpr const char* kRoots = "what needs root (raw drives, kernel log, serial numbers)";
+    if (why.empty())
+      return put(host, kRoots, "the agent runs as a plain user there", "repeat without --user");
+    put(host, kRoots, "the agent runs as a plain user there: " + why,
+        "allow `sudo -n` there, or log in as root");
+  }
+
   void add_gpus(const std::string& host, const HardwareFacts& facts, const Uses& uses) {
     const std::string driver = driver_of(facts);
     if (driver.empty())
       return put(host, kGpus, "NVIDIA's driver is not loaded there",
                  "`nvidia-smi` shows why there; install or load the driver");
-    if (in_.gpu.by_cuda.empty())
+    const std::set<int>& programs = offered_.empty() ? archives() : offered_;
+    const int cuda = cuda_for(facts, programs);
+    if (cuda == 0) return add_unfit(host, driver, *programs.begin());
+    if (offered_.empty())
       return put(host, kGpus,
                  in_.gpu.wrong.empty() ? fmt::format("there is no {} on this machine", kGpuProgram)
                                        : in_.gpu.wrong.front(),
-                 kPackage);
-    const int cuda = cuda_for(facts, offered_);
-    if (cuda == 0) return add_unfit(host, driver);
+                 unpack_for(cuda));
     if (in_.libs && uses.cublaslt && offered_.size() > 1 && !has_library(facts, cublaslt_of(cuda)))
       put(host, "perhaps products, silent corruption, training of GPUs",
           fmt::format("the folder of --libs is not searched before, and CUDA {} was chosen by the driver",
@@ -100,14 +131,17 @@ class Forecast {
     return tools.is_object() && tools.contains("glibc_2_34") && !is_true_at(tools, "glibc_2_34");
   }
 
-  // No program is for a CUDA that the driver supports.
-  void add_unfit(const std::string& host, const std::string& driver) {
-    const int supported = cuda_of_driver(driver), offered = *offered_.begin();
+  // No program is for a CUDA that the driver supports. `needed`: of the oldest one here or, if there is none,
+  // of the oldest archive.
+  void add_unfit(const std::string& host, const std::string& driver, int needed) {
+    const int supported = cuda_of_driver(driver);
     put(host, kGpus,
-        fmt::format("{} here is for CUDA {}, and driver {} supports CUDA {}", kGpuProgram, offered, driver,
+        fmt::format("{}{} is for CUDA {}, and driver {} supports CUDA {}", kGpuProgram,
+                    offered_.empty() ? "" : " here", needed, driver,
                     supported > 0 ? std::to_string(supported) : "10 or older"),
-        supported >= 12 ? fmt::format("add the program for CUDA {}: {}", supported, kPackage)
-                        : fmt::format("install driver {} or newer there", oldest_driver_for(offered)));
+        supported >= *archives().begin()
+            ? unpack_for(supported)
+            : fmt::format("install driver {} or newer there", oldest_driver_for(needed)));
   }
 
   void add_library(const std::string& host, const HardwareFacts& facts, bool used, const std::string& name,
@@ -129,6 +163,9 @@ class Forecast {
     else if (uses.rdma && lacks("libibverbs"))
       put(host, "RDMA", "libibverbs.so.1 was not found there",
           "install libibverbs and its providers there (with apt: ibverbs-providers, with dnf: libibverbs)");
+    else if (uses.rdma && lacks("verbs_providers"))
+      put(host, "RDMA", "libibverbs has no provider for its adapters there",
+          "install its providers there (with apt: ibverbs-providers, with dnf: libibverbs)");
     else if (uses.rdma && lacks("perftest") && !in_.perftest)
       put(host, "RDMA", "perftest (ib_write_bw) is neither there nor beside this muster",
           "use the muster of the archive for running hosts, or install the package perftest there");
@@ -157,7 +194,7 @@ class Forecast {
 
   const ForecastInput& in_;
   std::set<int> offered_;
-  std::set<std::string> plain_;
+  std::map<std::string, std::string> plain_;  // host -> HostRights::why_user
   std::vector<NotMeasured> out_;
 };
 

@@ -20,12 +20,13 @@ struct NotMeasured {
   std::string remedy;              // what to do here or there, then the command is run again
 };
 Json to_json(const NotMeasured& one);
-// "not measured: WHAT of gpu[01-16]: WHY; REMEDY"
+// "not measured on gpu[01-16]: WHAT: WHY; REMEDY"
 std::string to_text(const NotMeasured& one);
 
 struct HostRights {
   std::string host;
   bool root = true;
+  std::string why_user = {};  // HostHello
 };
 struct ForecastInput {
   const Plan& plan;

@@ -18,6 +18,9 @@ struct ReasonWords {
   Code code;         // unavailable: again; any other: final
   const char* text;  // shown instead of the line that was found; empty: the line is shown
 };
+constexpr const char* kMultiplexer =
+    "a start-up file of the login shell (~/.bashrc, ~/.zshenv) starts tmux or screen, which need a terminal: "
+    "start it in interactive shells only";
 constexpr ReasonWords kWords[] = {
     // The host's key.
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
@@ -28,7 +31,7 @@ constexpr ReasonWords kWords[] = {
      "file"},
     {"Host key verification failed", Code::denied,
      "its host key is missing from known_hosts, or differs from the one there"},
-    // PAM: pam_nologin, pam_limits, pam_unix, pam_slurm_adopt, pam_slurm, pam_access.
+    // PAM: pam_nologin, pam_limits, pam_unix, pam_sss, pam_slurm_adopt, pam_slurm, pam_access.
     {"System is booting up", Code::unavailable, ""},
     {"System is going down", Code::unavailable, ""},
     {"pam_nologin(8)", Code::unavailable, ""},
@@ -38,6 +41,7 @@ constexpr ReasonWords kWords[] = {
      "the account's password has expired: change it, or exempt the account from expiry (`passwd -x -1`)"},
     {"password has expired", Code::denied, ""},
     {"required to change your password", Code::denied, ""},
+    {"Permission denied. ", Code::denied, ""},  // of an account that expired in the directory
     {"no active jobs on this node", Code::denied, ""},
     {"pam_slurm", Code::denied, ""},
     // sshd's refusals.
@@ -50,6 +54,10 @@ constexpr ReasonWords kWords[] = {
     {"account is currently not available", Code::denied, ""},
     {"Exceeded MaxStartups", Code::unavailable, ""},
     {"Not allowed at this time", Code::unavailable, ""},
+    {"Unable to negotiate with", Code::denied, ""},
+    // A start-up file that becomes tmux or screen.
+    {"open terminal failed: ", Code::failed, kMultiplexer},
+    {"Must be connected to a terminal", Code::failed, kMultiplexer},
     // sudo, where a command of --via uses it.
     {"sudo: a password is required", Code::denied, ""},
     {"sudo: a terminal is required", Code::denied, ""},
@@ -59,6 +67,7 @@ constexpr ReasonWords kWords[] = {
     // ssh on this machine, and the network.
     {"Could not resolve hostname", Code::not_found, ""},
     {"Can't open user config file", Code::invalid, ""},
+    {"Bad owner or permissions on", Code::invalid, ""},
     {"Bad configuration option", Code::invalid, ""},
     {"terminating, ", Code::invalid, ""},  // "FILE: terminating, 1 bad configuration options"
     {"Connection refused", Code::unavailable, ""},

@@ -349,7 +349,7 @@ void Session::planned(Result<MadePlanPtr> made) {
 
 void Session::look_ahead(const Plan& plan) {
   std::vector<HostRights> rights;
-  for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.root});
+  for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.root, host.hello.why_user});
   const auto hosts = present();
   auto found =
       forecast({plan, hosts, rights, options_.gpu, options_.vars.count("libs") > 0, programs_->perftest});

@@ -149,13 +149,13 @@ class Pair {
   // Reserves both nodes for each other. Never waits for the partner while holding its own lock, so no ring of
   // nodes can deadlock.
   Status reserve() {
-    if (!lock_.usable()) return fail(Code::unavailable, std::string(kLock) + " cannot be opened");
     TRY_(connect());
     if (partner_.value("rails", Json::array()).empty()) return Ok{};  // nothing to wait for
     SplitMix random(static_cast<uint64_t>(::getpid()) ^ static_cast<uint64_t>(seconds_now() * 1e6));
     const double until = std::min(until_, seconds_now() + options_.busy_seconds);
     while (true) {
-      if (lock_.take()) {
+      TRY(const bool mine, lock_.take());
+      if (mine) {
         TRY(const Json reply, request_partner({{"op", "reserve"}}, kStartSeconds));
         if (reply.value("granted", false)) return Ok{};
         lock_.release();

@@ -1,8 +1,9 @@
 #include "kernels/rdma/rdma_job.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <fmt/format.h>
-#include <sys/file.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include "base/utf8.h"
 #include "host/rails.h"
 #include "kernels/common/kernels.h"
+#include "sys/abstract_address.h"
+#include "sys/locked_memory.h"
 
 namespace muster {
 MUSTER_RECORD(Gid, lenient, index, address)
@@ -179,13 +182,27 @@ Json Runs::ended_early() const {
 MUSTER_RECORD(Job::Item, label, rail, sparse(gid))
 MUSTER_RECORD(Job, seconds, iterations, gpu, sparse(carried), items)
 
-NodeLock::NodeLock(const Files& files)
-    : fd_(::open(files.real(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
-NodeLock::~NodeLock() {
-  if (fd_ >= 0) ::close(fd_);
+// Each root of a test is a node of its own.
+NodeLock::NodeLock(const Files& files) : name_("muster-rdma" + files.real("/")) {}
+
+Result<bool> NodeLock::take() {
+  if (fd_ >= 0) return true;
+  const AbstractAddress address(name_);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && ::bind(fd, address.get(), address.size()) == 0) {
+    fd_ = fd;
+    return true;
+  }
+  const int number = errno;
+  if (fd >= 0) ::close(fd);
+  if (number == EADDRINUSE) return false;
+  return fail(Code::unavailable,
+              std::string("the lock of RDMA measurements cannot be created: ") + strerror(number));
 }
-bool NodeLock::take() { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
-void NodeLock::release() { ::flock(fd_, LOCK_UN); }
+
+void NodeLock::release() {
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
+}
 
 Ability look(const Files& files, Process& process, const CarriedPerftest& carried) {
   Ability out;
@@ -209,6 +226,11 @@ Ability look(const Files& files, Process& process, const CarriedPerftest& carrie
   }
   out.pcie = pcie_shares(files, functions);
   out.perftest = find_perftest(process, carried);
+  const std::string locked = too_little_locked(locked_memory(files));
+  if (out.perftest.problem.empty() && !locked.empty())
+    out.perftest.problem =
+        locked +
+        ", which is too little for RDMA: raise memlock in /etc/security/limits.conf, or measure as root";
   out.gpu = gpu_direct(files, out.perftest.help);
   out.setpriv = files.exists("/usr/bin/setpriv");
   return out;

@@ -21,21 +21,22 @@ namespace muster::kernels::rdma {
 constexpr size_t kMostRails = 64;
 // How long a partner's answer is waited for, in addition to what it answers for.
 constexpr double kAnswerSeconds = 20;
-constexpr const char* kLock = "/run/muster-rdma.lock";
 
-// The lock that a process holds while it measures with a partner: one process per node at a time.
+// The lock that a process holds while it measures with a partner: one process per node at a time, of any
+// user. A name in the kernel, not a file: nothing stays on the node.
 class NodeLock {
  public:
   explicit NodeLock(const Files& files);
-  ~NodeLock();
+  ~NodeLock() { release(); }
   NodeLock(const NodeLock&) = delete;
   NodeLock& operator=(const NodeLock&) = delete;
-  bool usable() const { return fd_ >= 0; }
-  bool take();
+  // False: another process has it. unavailable: the kernel does not allow it.
+  Result<bool> take();
   void release();
 
  private:
-  int fd_;
+  std::string name_;
+  int fd_ = -1;
 };
 
 // Each side sends its own at the beginning of a session.

@@ -62,8 +62,8 @@ class Session {
                                : "";
     if (op == "hello") return to_json(ability_);
     if (op == "reserve") {
-      if (!lock_.usable()) return fail(Code::failed, "the lock file cannot be opened");
-      return Json{{"granted", reserved_ = reserved_ || lock_.take()}};
+      TRY(reserved_, lock_.take());
+      return Json{{"granted", reserved_}};
     }
     if (!reserved_) return fail(Code::denied, "not reserved");
     if (op == "finish" || op == "give up") {

@@ -20,6 +20,10 @@ constexpr int kNoExecution = 126;  // of `env`, for a file that may not be execu
 // perftest's --version does too.
 constexpr const char* kTooOld = "' not found (required by ";
 constexpr const char* kUnknown = "unknown";
+// A device that no host has, and what perftest prints, before it looks for that one, where libibverbs finds
+// none at all. The kernel may have devices: without its provider libibverbs does not see one.
+constexpr const char* kNoSuchDevice = "muster-none";
+constexpr const char* kFindsNone = "Did not detect devices";
 
 struct Announced {
   std::string own = {}, carried = {};
@@ -77,6 +81,12 @@ std::string problem_of(const Perftest& found, const std::string& said) {
       library);
 }
 
+bool finds_devices(Process& process, std::vector<std::string> words) {
+  words.insert(words.end(), {"-d", kNoSuchDevice});
+  const auto output = process.run({.argv = std::move(words)});
+  return !output.ok() || (output->err + output->out).find(kFindsNone) == std::string::npos;
+}
+
 }  // namespace
 
 std::vector<std::string> CarriedPerftest::words(PerfTest test) const {
@@ -124,7 +134,12 @@ Perftest find_perftest(Process& process, const CarriedPerftest& files) {
     out.carried = carried.version;
     said = carried.said;
   }
-  if (out.own.empty() && out.carried.empty()) out.problem = problem_of(out, said);
+  if (out.own.empty() && out.carried.empty())
+    out.problem = problem_of(out, said);
+  else if (!finds_devices(process, out.words(PerfTest::bandwidth, false)))
+    out.problem =
+        "libibverbs finds no RDMA device on this host: install its providers (with apt: ibverbs-providers, "
+        "with dnf: libibverbs)";
   return out;
 }
 

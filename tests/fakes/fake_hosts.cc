@@ -100,6 +100,7 @@ class FakeHosts::Wire : public HostWire, public ControllerLink, public AgentJour
     later([this, order, emit = std::move(emit)] {
       const int n = ++all_.orders_[name_];
       all_.steps_[name_] += dump_json(order.params.value("steps", Json::array()));
+      all_.programs_[name_] += dump_json(order.params.value("programs", Json::array()));
       if (all_.on_order) all_.on_order(name_, n);
       if (silent_ || host_.holds || !done_) return;
       Json steps = Json::array();

@@ -43,6 +43,8 @@ class FakeHosts {
   int left() const { return left_; }  // wires that were left in order
   // The steps of all orders of a host, as JSON text.
   const std::string& steps(const std::string& name) { return steps_[name]; }
+  // The programs that they name, likewise.
+  const std::string& programs(const std::string& name) { return programs_[name]; }
   // An order begins on a host: the n-th of that host.
   std::function<void(const std::string& host, int n)> on_order = {};
 
@@ -51,7 +53,7 @@ class FakeHosts {
   RealReactor& reactor_;
   std::map<std::string, FakeHost> hosts_;
   std::map<std::string, int> opened_, orders_;
-  std::map<std::string, std::string> steps_;
+  std::map<std::string, std::string> steps_, programs_;
   std::map<std::string, Wire*> open_;
   int left_ = 0;
 };

@@ -316,6 +316,23 @@ FIELD_CASE("perftest-library") {
     CHECK(part["error"].get<std::string>().find(word) != std::string::npos);
 }
 
+FIELD_CASE("perftest-providers") {
+  const bool here = GENERATE(true, false), own = GENERATE(true, false);
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  FakePerftest& bare = here ? two.near : two.far;
+  bare.finds = field_input("perftest-providers", "stderr.txt");
+  bare.installed = own;
+  two.near.carried_version = two.far.carried_version = "6.06";
+  two.options.perftest = two.carried_there = {"/c/ib_write_bw", "/c/ib_write_lat", {"/c/librdmacm"}};
+  const Json result = here ? to_json(run_rdma(two.here.files(), two.near, two.options)) : to_json(two.run());
+  const Json& part = here ? result : result["parts"][0]["result"];
+  CHECK(part["outcome"] == "unavailable");
+  if (!here) CHECK(part["detail"]["at_fault"] == "peer");
+  CHECK(part["error"].get<std::string>().find("ibverbs-providers") != std::string::npos);
+  CHECK(bare.runs.empty());
+}
+
 FIELD_CASE("perftest-glibc") {
   Two two;
   two.here.device("mlx5_0"), two.there.device("mlx5_0");

@@ -40,7 +40,6 @@ void add_system(const Tree& tree, const Json& node) {
            "Iface\tDestination\tGateway\tFlags\n" + text(node, "address_on") + "\t00000000\tFE03000A\t0003");
   tree.put("/sys/firmware/efi/fw_platform_size", "64");
   tree.put("/usr/bin/setpriv", "");
-  tree.put("/run/muster-rdma.lock", "");
   tree.put("/dev/kmsg", "6,1,0,-;Linux version " + text(node, "system/kernel"));
 }
 

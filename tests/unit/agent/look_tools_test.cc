@@ -90,6 +90,9 @@ TEST_CASE("look: perftest is found in the path, and in the usual folders", "[hos
   CHECK(look_tools(files, "/bin:/opt/mofed/bin")["perftest"] == true);
   CHECK(look_tools(files, "")["perftest"] == false);
   CHECK(look_tools(files, "")["libibverbs"] == false);
+  CHECK(look_tools(files, "")["verbs_providers"] == false);
+  REQUIRE(files.write("/etc/libibverbs.d/mlx5.driver", "driver mlx5\n").ok());
+  CHECK(look_tools(files, "")["verbs_providers"] == true);
 }
 
 TEST_CASE("look: a glibc older than 2.34 is known by the name of its file", "[hosts]") {

@@ -241,6 +241,11 @@ TEST_CASE("hosts: destinations in a second column are no attributes of genders",
   const HostsFile file = read_hosts_file("n1 compute,os=8.9,url=a:b@c\nn2 os=8.9\nn3\nn4 login\n-n3\n");
   REQUIRE(file.errors.empty());
   CHECK(names_of(file) == "n1 n2 n4 ");
+  // A node may stand in several lines, with more attributes in each (genders 1.3).
+  const HostsFile again = read_hosts_file("n[1-3] compute\nn2 gpu,rack=1\nn2 login\nN_1 a\nn-1 b\n");
+  CHECK(names_of(again) == "n1 n2 n3 n-1 ");
+  REQUIRE(again.errors.size() == 1);  // two hosts that would have one name
+  CHECK(again.errors[0].line == 5);
 }
 
 TEST_CASE("hosts: in an inventory, the port in a name is the host's own", "[cli][hosts]") {

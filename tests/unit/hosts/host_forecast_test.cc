@@ -2,6 +2,7 @@
 #include "controller/hosts/forecast.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/wire.h"
 #include "tests/catch.h"
@@ -25,11 +26,12 @@ struct ForecastBench {
                            {"libnccl.so.2", "", "/usr/lib64/libnccl.so.2"}};
     hosts.emplace_back().name = "gpu01";
   }
-  void plan_step(const std::string& module, const Json& params) {
+  void plan_step(const std::string& module, const Json& params, std::vector<std::string> needs = {}) {
     wire::Step step;
     step.id = module;
     step.module = module;
     step.params = params;
+    step.needs = std::move(needs);
     Action action;
     action.id = "gpu01/accept";
     action.node = NodeName("gpu01");
@@ -88,4 +90,73 @@ TEST_CASE("hosts: with a glibc older than 2.34 neither GPUs nor RDMA by the carr
   CHECK(bench.run().empty());
   tools.erase("glibc_2_34");  // an agent that does not know
   CHECK(bench.run().empty());
+}
+
+TEST_CASE("hosts: libibverbs without a provider measures no RDMA", "[hosts]") {
+  ForecastBench bench;
+  bench.plan_step("accept_rdma", {{"of", "gpu02"}});
+  Json& tools = bench.hosts[0].look["tools"];
+  tools = {{"perftest", true}, {"libibverbs", true}, {"glibc_2_34", true}, {"firewall", ""}};
+  CHECK(bench.run().empty());  // an agent that does not know
+  tools["verbs_providers"] = true;
+  CHECK(bench.run().empty());
+  tools["verbs_providers"] = false;
+  const auto found = bench.run();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].what == "RDMA");
+  CHECK(mentions(found[0].remedy, "ibverbs-providers"));
+}
+
+TEST_CASE("hosts: where too little memory may be locked, RDMA is not measured", "[hosts]") {
+  ForecastBench bench;
+  Json& locked = bench.hosts[0].look["locked_memory_bytes"];
+  locked = 65536;
+  CHECK(bench.run().empty());  // nothing of RDMA is planned
+  bench.plan_step("accept_rdma", {{"of", "gpu02"}});
+  const auto found = bench.run();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].what == "RDMA");
+  CHECK(mentions(found[0].why, "64 KiB"));
+  locked = 8 << 20;
+  CHECK(bench.run().empty());
+  locked = "unlimited";
+  CHECK(bench.run().empty());
+}
+
+TEST_CASE("hosts: without a program for GPUs, the archive that fits the driver and its libraries is named",
+          "[hosts][gpu]") {
+  ForecastBench bench;
+  bench.gpu.by_cuda.clear();
+  bench.plan_step("accept", {{"kernel", "gpu-gemm"}});
+  const auto remedy = [&](const std::string& driver, const std::string& cublaslt) {
+    bench.facts.properties["GPU driver"] = driver;
+    bench.facts.gpu_libraries = {{cublaslt, "", "/usr/lib64/" + cublaslt}};
+    const auto found = bench.run();
+    REQUIRE(found.size() == 1);
+    return found[0].remedy;
+  };
+  CHECK(mentions(remedy("550.54.15", "libcublasLt.so.12"), "-cuda12-"));
+  CHECK(mentions(remedy("580.159.04", "libcublasLt.so.12"), "-cuda12-"));
+  CHECK(mentions(remedy("580.159.04", "libcublasLt.so.13"), "-cuda13-"));
+  // No program helps there.
+  CHECK(mentions(remedy("470.82.01", "libcublasLt.so.11"), "driver 525"));
+  CHECK_FALSE(mentions(remedy("470.82.01", "libcublasLt.so.11"), "tar "));
+}
+
+TEST_CASE("hosts: why a host is measured as a plain user is said in sudo's words", "[hosts]") {
+  ForecastBench bench;
+  bench.plan_step("accept", {{"kernel", "drives"}}, {"root"});
+  bench.rights = {{"gpu01", true}};
+  CHECK(bench.run().empty());
+  bench.rights = {
+      {"gpu01", false,
+       "sudo: unable to resolve host gpu01: Name or service not known sudo: a password is required"}};
+  auto found = bench.run();
+  REQUIRE(found.size() == 1);
+  CHECK(mentions(found[0].why, "a password is required"));
+  CHECK_FALSE(mentions(found[0].why, "gpu01"));  // so that hosts become one entry
+  bench.rights[0].why_user.clear();
+  found = bench.run();
+  REQUIRE(found.size() == 1);
+  CHECK(mentions(found[0].remedy, "without --user"));
 }

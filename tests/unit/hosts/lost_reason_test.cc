@@ -52,6 +52,9 @@ TEST_CASE("lost reason: OpenSSH's words become codes", "[hosts]") {
   for (const char* away : {"Connection refused", "Connection timed out", "No route to host"})
     CHECK(code(std::string("ssh: connect to host gpu01 port 22: ") + away + "\n") == Code::unavailable);
   CHECK(code("/home/a/.ssh/config: terminating, 1 bad configuration options\n") == Code::invalid);
+  CHECK(code("Bad owner or permissions on /home/a/.ssh/config\r\n") == Code::invalid);
+  CHECK(code("Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: "
+             "ssh-rsa\r\n") == Code::denied);
   CHECK(code("kex_exchange_identification: Connection closed by remote host\n") == Code::unavailable);
   // What a shell cannot write is no refused login.
   CHECK(code("/bin/sh: 1: cannot create /x: Permission denied\n") == Code::unavailable);
@@ -69,6 +72,11 @@ TEST_CASE("lost reason: PAM's words, whether they are known or not, and no banne
   CHECK(expired.code == Code::denied);
   CHECK(has(expired.message, "contact your administrator"));
   CHECK(said("Access denied: user ops (uid=1000) has no active jobs on this node.\n").code == Code::denied);
+  CHECK(said("Access denied by pam_slurm_adopt: you have no active jobs on this node\n").code ==
+        Code::denied);
+  // pam_sss, of an account that has expired in the directory; the server's words may be missing.
+  CHECK(said("Permission denied. Server message: account 4711 is closed\n").code == Code::denied);
+  CHECK(said("Permission denied. \n").message == "Permission denied.");
   CHECK(said("Too many logins for 'ops'.\n").code == Code::unavailable);
   const Error unknown = said("Wartung bis 18 Uhr.\nFragen an die Rechnerr\xc3\xa4ume.\n");
   CHECK(unknown.code == Code::unavailable);
@@ -140,6 +148,11 @@ TEST_CASE("lost reason: a login that works, and a shell that ends before it does
   CHECK(has(reason_of(inside, 0, "Welcome").message, "Welcome"));
   CHECK(reason_of(inside, 1, "Welcome").message == "Welcome");
   CHECK(reason_of(inside, 255).code == Code::unavailable);
+  // In place of the shell, tmux and screen: theirs is no reason to log in again.
+  for (const char* words : {"open terminal failed: not a terminal\n", "Must be connected to a terminal.\n"}) {
+    CHECK(reason_of(inside + words, 1).code == Code::failed);
+    CHECK(has(reason_of(inside + words, 1).message, "bashrc"));
+  }
   // Behind the shell's answer a status says nothing about start-up files.
   CHECK(reason_of("", 0, "", true).code == Code::unavailable);
   CHECK(has(reason_of("", 9, "", true).message, "9"));

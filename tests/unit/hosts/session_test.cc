@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/digest.h"
 #include "cli/verify_report.h"
 #include "controller/report/signature.h"
+#include "sys/library_places.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/session_bench.h"
@@ -313,6 +315,8 @@ TEST_CASE("accept session: what will not be measured is said before anything is"
     facts.properties["GPU driver"] = "550.54.15";
     facts.gpu_libraries = {{"libcublasLt.so.12", "12.4.5.8", "/usr/lib64/libcublasLt.so.12"}};
   }
+  bool before = true;
+  bench.hosts.on_order = [&](const std::string&, int) { before = before && bench.foreseen; };
   std::vector<NotMeasured> found;
   SECTION("no program") {
     found = bench.run().not_measured;
@@ -321,6 +325,7 @@ TEST_CASE("accept session: what will not be measured is said before anything is"
     CHECK(found[0].remedy.find("--gpu-program") != std::string::npos);
     CHECK(found[0].remedy.find("gpu01") == std::string::npos);
     CHECK(to_text(found[0]).find("gpu[01-03]") != std::string::npos);
+    CHECK(to_text(found[0]).find('\n') == std::string::npos);
   }
   SECTION("a program for a newer driver") {
     bench.write("gpu13", "13");
@@ -346,6 +351,58 @@ TEST_CASE("accept session: what will not be measured is said before anything is"
   REQUIRE_FALSE(found.empty());
   CHECK(found[0].hosts == std::vector<std::string>{"gpu01", "gpu02", "gpu03"});
   CHECK(to_json(found[0])["hosts"].size() == 3);
+  CHECK(bench.hosts.steps("gpu01").find("gpu-gemm") != std::string::npos);
+  CHECK(before);
+}
+
+TEST_CASE("accept session: with program and libraries in any of their places GPUs are measured",
+          "[hosts][gpu]") {
+  struct Place {
+    const char *program, *given, *cublas, *nccl;  // `cublas`: "" is --libs
+  };
+  static const Place places[] = {
+      {"elsewhere/gpu12", "elsewhere/gpu12", "/usr/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/"},
+      {"elsewhere/lib/muster/muster-accept-gpu", "elsewhere", "/usr/local/cuda-12.4/lib64/",
+       "/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/comm_libs/nccl/lib/"},
+      {"tools/muster-1/lib/muster/muster-accept-gpu", "",
+       "/home/ops/.local/lib/python3.11/site-packages/nvidia/cublas/lib/",
+       "/home/ops/.local/lib/python3.11/site-packages/nvidia/nccl/lib/"},
+      {"tools/muster-gpu-1-cuda12-linux-x86_64/lib/muster/muster-accept-gpu", "",
+       "/opt/conda/envs/torch/lib/", "/opt/conda/envs/torch/lib/"},
+      {"tools/muster-1/muster-gpu-1-cuda12-linux-x86_64/lib/muster/muster-accept-gpu", "", "", ""}};
+  const Place& place = places[GENERATE(0, 1, 2, 3, 4)];
+  CAPTURE(place.program);
+  SessionBench bench;
+  bench.write("playbooks/acceptance/tiny.yaml",
+              std::string(kTinyProfile) +
+                  "  - name: products\n    phase: node\n    module: accept\n"
+                  "    params: { kernel: gpu-gemm }\n    when: \"{{#own_gpus}}yes{{/own_gpus}}\"\n");
+  const std::string content = "#!/bin/sh\n# @(#)muster-accept-gpu cuda 12.4\n";
+  bench.write("tools/muster-1/lib/muster/muster-accept", "accept");
+  bench.write(place.program, content);
+  std::vector<std::string> given;
+  if (*place.given) given.push_back(bench.path(place.given));
+  const auto programs =
+      find_gpu_programs(given, gpu_program_folders(bench.path("tools/muster-1/lib/muster/muster-accept")));
+  REQUIRE(programs.ok());
+  bench.options.gpu = *programs;
+
+  const Files host(bench.path("host"));
+  if (*place.cublas) {
+    REQUIRE(host.write(std::string(place.cublas) + "libcublasLt.so.12", "").ok());
+    REQUIRE(host.write(std::string(place.nccl) + "libnccl.so.2", "").ok());
+  } else {
+    bench.options.vars["libs"] = "/shared/lib";
+  }
+  auto& facts = bench.add("gpu01").facts;
+  facts.gpus.emplace_back().model = "NVIDIA H100 80GB HBM3";
+  facts.properties["GPU driver"] = "550.54.15";
+  facts.gpu_libraries = gpu_libraries(host, {{"/home/ops"}, {}});
+  CHECK(facts.gpu_libraries.size() == (*place.cublas ? 2 : 0));
+  CHECK(bench.run().not_measured.empty());
+  CHECK_FALSE(bench.foreseen);
+  CHECK(bench.hosts.steps("gpu01").find("gpu-gemm") != std::string::npos);
+  CHECK(bench.hosts.programs("gpu01").find(sha256(content).substr(7)) != std::string::npos);
 }
 
 TEST_CASE("accept session: until the run, a host that comes back is looked at again", "[hosts]") {

@@ -54,7 +54,11 @@ TEST_CASE("each of the usual places of cuBLASLt and NCCL is enough", "[libraries
         "/home/ops/.local/lib/python3.11/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
         "/data/venv/lib/python3.12/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
         "/opt/train/lib/python3.10/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
-        "/home/ops/miniconda3/envs/torch/lib/libcublasLt.so.12", "/opt/conda/lib/libcublasLt.so.12"}) {
+        "/home/ops/miniconda3/envs/torch/lib/libcublasLt.so.12",
+        "/home/ops/mambaforge/envs/torch/lib/libcublasLt.so.12",
+        "/home/ops/micromamba/envs/torch/lib/python3.12/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
+        "/home/ops/.local/share/mamba/envs/torch/lib/libcublasLt.so.12",
+        "/opt/conda/lib/libcublasLt.so.12"}) {
     CAPTURE(path);
     const TempDir dir;
     const Files files(dir.path("root"));

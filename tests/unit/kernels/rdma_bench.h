@@ -119,9 +119,10 @@ struct FakePerftest : Process {
   explicit FakePerftest(const RdmaNode& on) : node(on) {}
   const RdmaNode& node;
   bool installed = true;
-  std::string broken = {};  // device on which it fails
-  std::string ends = {};    // device on which its server ends at once
-  int zeros = 0;            // so many times it ends well and tells no figure
+  std::string finds = "IB device muster-none not found\n";  // for a device that is not there
+  std::string broken = {};                                  // device on which it fails
+  std::string ends = {};                                    // device on which its server ends at once
+  int zeros = 0;                                            // so many times it ends well and tells no figure
   std::string help = "Usage:\n  --report_gbits\n";
   std::string version = "6.06", carried_version = {}, carried_error = {};  // "": there is none
   int carried_status = 127;                                                // with `carried_error`
@@ -141,6 +142,7 @@ struct FakePerftest : Process {
     if (!installed && starts_own) return fail(Code::not_found, command.argv[0] + ": not found");
     if (command.argv.back() == "--help") return Output{1, help, ""};
     if (command.argv.back() == "--version") return Output{1, "Version: " + version + "\n", ""};
+    if (command.argv.back() == "muster-none") return Output{1, "", finds};
     runs.push_back(command.argv);
     if (std::count(command.argv.begin(), command.argv.end(), broken))
       return Output{1, "", " Completion with error at client\n"};

@@ -466,7 +466,8 @@ TEST_CASE("who works with one partner is not measured with by another at the sam
     std::mutex mutex;
     explicit Busy(FakePerftest& p) : inner(p) {}
     Result<Output> run(const Command& command) override {
-      if (command.argv.back() == "--help") return inner.run(command);
+      for (const char* look : {"--help", "--version", "muster-none"})
+        if (command.argv.back() == look) return inner.run(command);
       {
         const std::lock_guard hold(mutex);
         most = std::max(most, ++under_way);
