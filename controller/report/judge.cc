@@ -14,6 +14,7 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/network_bounds.h"
 #include "controller/report/port_rates.h"
 #include "controller/report/vanished.h"
 
@@ -42,7 +43,7 @@ struct FleetValues {
 };
 struct Fleet {
   std::map<Key, FleetValues> values = {};
-  std::map<std::string, double> healthy_links = {};  // by link_group(): the rate of a healthy pair
+  std::map<std::string, double> healthy_links = {};  // by path_group(): the rate of a healthy pair
   RawReads raw = {};                                 // of drives, in this run
   DrivesFound drives = {};
 };
@@ -57,7 +58,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
   fleet.raw = raw_reads(steps);
   fleet.drives = drives_found(steps, with.facts);
   if (with.own_only) return fleet;
-  for (const auto& [group, findings] : find_links(steps))
+  for (const auto& [group, findings] : find_links(steps, {}, path_group))
     if (findings.reference) fleet.healthy_links[group] = *findings.reference;
   auto& out = fleet.values;
   std::map<Key, std::vector<std::string>> seen;
@@ -355,7 +356,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   if (!with.own_only) {
     const auto found = fleet.values.find({step.group, metric, check.like});
     const FleetValues values = found == fleet.values.end() ? FleetValues{} : found->second;
-    const auto healthy = fleet.healthy_links.find(link_group(step));
+    const auto healthy = fleet.healthy_links.find(path_group(step));
     const bool rate = is_link(step) && (is_sending(metric) || is_receiving(metric));
     if (rate && healthy != fleet.healthy_links.end() && values.now.size() >= kFleetMinimum)
       add_link_fleet(bounds, expectation, healthy->second, values.now.size());
@@ -424,6 +425,7 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
   add_vanished(steps, with.facts);
   steps = expand(steps);
   mark_shares(steps, with.facts);
+  mark_paths(steps);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
   for (const auto& step : steps) {

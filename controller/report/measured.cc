@@ -28,8 +28,11 @@ void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, c
 }
 
 std::string likeness(const MeasuredStep& step) {
-  const std::string share = step.share ? fmt::format("{}", fmt::join(step.share->words, ", ")) : "";
-  return step.like.empty() || share.empty() ? step.like + share : step.like + ", " + share;
+  std::string out = step.like;
+  const auto add = [&](const std::string& more) { out += (out.empty() ? "" : ", ") + more; };
+  if (step.share && !step.share->empty()) add(fmt::format("{}", fmt::join(step.share->words, ", ")));
+  if (step.path_gbps > 0) add(amount(step.path_gbps, "Gb/s"));
+  return out;
 }
 
 bool is_for_whole_nodes(const Json& expectation, const MeasuredStep& step) {
@@ -108,6 +111,8 @@ bool is_link(const MeasuredStep& step) {
 std::string link_group(const MeasuredStep& step) {
   return step.like.empty() ? step.group : step.group + ", " + step.like;
 }
+
+std::string path_group(const MeasuredStep& step) { return step.group + ", " + likeness(step); }
 
 std::string subject_of(const MeasuredStep& step) {
   const bool by_rail = text_of(field(step.result, "check")).starts_with("rdma-") && !step.like.empty();

@@ -4,12 +4,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/facts.h"
 #include "base/json.h"
 #include "controller/report/expected.h"
+#include "controller/report/verdict.h"
 
 namespace muster {
+
+// Of links: sets MeasuredStep::path_gbps, and in a TCP result detail.peer_speed_mbps, the speed of the
+// partner's port as the partner's own measurements report it. Takes expand()ed steps.
+void mark_paths(std::vector<MeasuredStep>& steps);
 
 // Of a result of the kernel `link`, in MB/s, and of `rdma`, in Gb/s.
 Derived nic_payload(const Json& result, const HardwareFacts* facts);
