@@ -147,7 +147,8 @@ Derived rdma_payload(const Json& result) {
 }
 
 // NCCL uses the ports that the measurement found active: declared rails, or all ports. Ports of different
-// speeds belong to different networks; the one of the GPUs is that of the ports nearest to them.
+// speeds belong to different networks; the one of the GPUs is that of the ports nearest to them. The ports of
+// one slot share it.
 NcclRails nccl_rails(const Json& reported) {
   std::vector<Json> all, near;
   for (const Json& rail : reported.is_array() ? reported : Json::array()) {
@@ -165,8 +166,14 @@ NcclRails nccl_rails(const Json& reported) {
   const std::string text = text_of(field(used.front(), "rate_text"));
   if (gbps <= 0 || (gbps <= kSdrGbps && (text.empty() || has(text, "SDR"))))
     return {.unknown = gbps <= 0 ? "the RDMA ports do not report their rate" : unknown_rate(gbps, text, 0)};
-  return {static_cast<int>(used.size()), gbps,
-          one_rate ? "" : fmt::format("{} of {} ports: the nearest to the GPUs", used.size(), all.size())};
+  std::string which =
+      one_rate ? "" : fmt::format("{} of {} ports: the nearest to the GPUs", used.size(), all.size());
+  double each = gbps;
+  for (const Json& rail : used)
+    if (const double slot = value_at(rail, "slot_gbps"); slot > 0) each = std::min(each, slot);
+  if (each < gbps)
+    which += fmt::format("{}{:.4g} of {:.4g} Gb/s by PCI Express", which.empty() ? "" : "; ", each, gbps);
+  return {static_cast<int>(used.size()), each, which};
 }
 
 }  // namespace muster

@@ -24,8 +24,8 @@ Derived rdma_payload(const Json& result);
 // The ports that connected the GPUs.
 struct NcclRails {
   int count = 0;
-  double gbps = 0;           // of each
-  std::string which = {};    // if not all active ports: which of them
+  double gbps = 0;           // that each can carry
+  std::string which = {};    // if not all active ports, or not their rate: which, and why
   std::string unknown = {};  // why these are not known
 };
 // `reported`: detail.rails of a load on GPUs.
