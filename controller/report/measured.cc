@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+
+#include "controller/causes/cause_text.h"
 
 namespace muster {
 namespace {
@@ -12,6 +15,19 @@ namespace {
 bool is_of_all_cores(const Json& expectation) {
   const std::string name = text_of(field(expectation, "derive"));
   return name == "cpu_peak" || name == "dimm_bandwidth";
+}
+
+// "4 x KIOXIA X": the drives that the measurement of a file system names, by model; "": it names none.
+std::string drives_under(const MeasuredStep& step, const HardwareFacts& machine) {
+  std::map<std::string, int> models;
+  for (const Json& serial : field(field(step.result, "detail"), "drives")) {
+    const auto known = std::find_if(machine.disks.begin(), machine.disks.end(),
+                                    [&](const DiskFacts& disk) { return disk.serial == text_of(serial); });
+    ++models[known == machine.disks.end() ? "drives" : known->model];
+  }
+  std::vector<std::string> out;
+  for (const auto& [model, count] : models) out.push_back(fmt::format("{} x {}", count, model));
+  return fmt::format("{}", fmt::join(out, ", "));
 }
 
 // True if the share is a quota of CPU time: it names no cores, so no peak of these cores can be derived.
@@ -27,12 +43,28 @@ void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, c
   }
 }
 
+void mark_machines(std::vector<MeasuredStep>& steps,
+                   const std::map<std::string, const HardwareFacts*>& facts) {
+  for (auto& step : steps) {
+    const auto found = facts.find(step.node);
+    if (found == facts.end() || !found->second || is_link(step) || is_collective(step) || !step.like.empty())
+      continue;
+    const HardwareFacts& machine = *found->second;
+    std::set<std::string> gpus;
+    for (const auto& gpu : machine.gpus)
+      if (step.on_gpus) gpus.insert(gpu.model);
+    std::vector<std::string> words = {model_value(machine.system.vendor, machine.system.product),
+                                      machine.cpus.model, fmt::format("{}", fmt::join(gpus, ", "))};
+    if (text_of(field(step.result, "check")) == "fio")
+      words.insert(words.end(), {step.subject, drives_under(step, machine)});
+    std::erase(words, "");
+    step.kind = fmt::format("{}", fmt::join(words, ", "));
+  }
+}
+
 std::string likeness(const MeasuredStep& step) {
-  std::string out = step.like;
-  const auto add = [&](const std::string& more) { out += (out.empty() ? "" : ", ") + more; };
-  if (step.share && !step.share->empty()) add(fmt::format("{}", fmt::join(step.share->words, ", ")));
-  if (step.path_gbps > 0) add(amount(step.path_gbps, "Gb/s"));
-  return out;
+  const std::string share = step.share ? fmt::format("{}", fmt::join(step.share->words, ", ")) : "";
+  return step.like.empty() || share.empty() ? step.like + share : step.like + ", " + share;
 }
 
 bool is_for_whole_nodes(const Json& expectation, const MeasuredStep& step) {
@@ -112,7 +144,7 @@ std::string link_group(const MeasuredStep& step) {
   return step.like.empty() ? step.group : step.group + ", " + step.like;
 }
 
-std::string path_group(const MeasuredStep& step) { return step.group + ", " + likeness(step); }
+std::string path_group(const MeasuredStep& step) { return link_group(step) + ", " + step.kind; }
 
 std::string subject_of(const MeasuredStep& step) {
   const bool by_rail = text_of(field(step.result, "check")).starts_with("rdma-") && !step.like.empty();

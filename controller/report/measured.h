@@ -30,8 +30,7 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
 bool is_link(const MeasuredStep& step);
 // The key of the links that a link is compared with: same check, same rail (each rail is its own network).
 std::string link_group(const MeasuredStep& step);
-// The key of the links that a link's rate is compared with: those of its link_group() whose slower port is as
-// fast, so that a link to a node with a slower port is no slow link.
+// The key of the links that a link's rate is compared with: those of its link_group() and MeasuredStep::kind.
 std::string path_group(const MeasuredStep& step);
 // The subject of a link's checks: the partner, and the rail if there are several. Part of the history's key.
 std::string subject_of(const MeasuredStep& step);
@@ -68,8 +67,13 @@ std::string amount(double value, const std::string& unit);
 // Sets MeasuredStep::share, a pointer into `facts`, of steps that one node measured by itself.
 void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, const HardwareFacts*>& facts);
 
-// Returns the key of comparable measurements: the same kind of part, on an equal share of a node; of links
-// those whose slower port is as fast.
+// Sets MeasuredStep::kind of what one node measured by itself and not for a single part: its product and
+// processor, and GPUs in a test of those; of a file system also its mount and drives. Not what a fault
+// changes: numbers of processors, memory.
+void mark_machines(std::vector<MeasuredStep>& steps,
+                   const std::map<std::string, const HardwareFacts*>& facts);
+
+// Returns the key of comparable measurements: the same kind of part, on an equal share of a node.
 std::string likeness(const MeasuredStep& step);
 
 // True if this metric's absolute limits are for whole nodes, and the step had only a share.

@@ -72,7 +72,8 @@ void mark_paths(std::vector<MeasuredStep>& steps) {
     const double here = std::max(own_speed_of(step) / 1000, value_at(detail, "rate_gbps"));
     const double there =
         std::max(value_at(detail, "peer_speed_mbps") / 1000, value_at(detail, "peer_rate_gbps"));
-    step.path_gbps = here > 0 && there > 0 ? std::min(here, there) : std::max(here, there);
+    const double slower = here > 0 && there > 0 ? std::min(here, there) : std::max(here, there);
+    if (slower > 0) step.kind = amount(slower, "Gb/s");
   }
 }
 

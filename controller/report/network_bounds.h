@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// Of links: sets MeasuredStep::path_gbps, and in a TCP result detail.peer_speed_mbps, the speed of the
-// partner's port as the partner's own measurements report it. Takes expand()ed steps.
+// Of links: sets MeasuredStep::kind, and in a TCP result detail.peer_speed_mbps, the speed of the partner's
+// port as the partner's own measurements report it. Takes expand()ed steps.
 void mark_paths(std::vector<MeasuredStep>& steps);
 
 // Of a result of the kernel `link`, in MB/s, and of `rdma`, in Gb/s.

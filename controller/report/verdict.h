@@ -44,8 +44,9 @@ struct MeasuredStep {
   Json rounds = nullptr;
   // The share of its node that it was measured on (ShareFacts); null: the whole node. Set by the rules.
   const ShareFacts* share = nullptr;
-  // Of a link: the rate of the slower of its two ports, in Gb/s; 0: unknown. Set by the rules.
-  double path_gbps = 0;
+  // Values of different nodes are compared where it is equal: the rate of the slower of a link's two ports,
+  // the machine, what a file system is on; "": not known. Set by the rules.
+  std::string kind = {};
   // True on virtual machines: a speed shows only that a program works, and is not taken for the hardware's.
   bool lab = false;
   // True if the node failed by itself: tests that it started do not count against the other nodes in them.
