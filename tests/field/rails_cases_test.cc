@@ -136,6 +136,19 @@ std::string derivation(const Judged& all, const std::string& node, const std::st
 
 const std::vector<std::string> kNone = {};
 
+// The settings that NCCL gets on the machine of a case's file.
+std::string nccl_settings(const std::string& name, const char* file) {
+  FakeMachine machine;
+  machine.put("/run/systemd/system/x", "");
+  machine.units["muster-nccl-conf.service"] = {};
+  put_tree(machine.files(), field_input(name, file));
+  StepContext context = machine.context();
+  const Status applied = find_step_module("nccl_conf")->apply(context, Json::object());
+  INFO((applied.ok() ? "" : applied.error().message));
+  REQUIRE(applied.ok());
+  return machine.get("/etc/nccl.conf");
+}
+
 }  // namespace
 
 FIELD_CASE("rdma-rail-trained-slow") {
@@ -247,21 +260,24 @@ FIELD_CASE("hca-numbers-shift") {
 }
 
 FIELD_CASE("nccl-conf-pinned-gid") {
-  const auto conf = [](const char* file) {
-    FakeMachine machine;
-    machine.put("/run/systemd/system/x", "");
-    machine.units["muster-nccl-conf.service"] = {};
-    put_tree(machine.files(), field_input("nccl-conf-pinned-gid", file));
-    StepContext context = machine.context();
-    const Status applied = find_step_module("nccl_conf")->apply(context, Json::object());
-    INFO((applied.ok() ? "" : applied.error().message));
-    REQUIRE(applied.ok());
-    return machine.get("/etc/nccl.conf");
-  };
-  const std::string first = conf("ncclA.txt");
-  CHECK(conf("ncclB.txt") == first);
+  const std::string first = nccl_settings("nccl-conf-pinned-gid", "ncclA.txt");
+  CHECK(nccl_settings("nccl-conf-pinned-gid", "ncclB.txt") == first);
   CHECK(first.find("GID_INDEX") == std::string::npos);
   CHECK(first.find("\nNCCL_IB_ADDR_RANGE=10.100.0.11/32\n") != std::string::npos);
+}
+
+FIELD_CASE("gids-without-ipv4") {
+  const RdmaNode node;
+  put_tree(node.files(), field_input("gids-without-ipv4", "node.txt"));
+  FakePerftest perftest(node);
+  const rdma::Ability ability = rdma::look(node.files(), perftest);
+  REQUIRE(ability.rails.size() == 1);
+  CHECK(rdma::rail_problem(ability.rails[0]).empty());
+  REQUIRE(ability.rails[0].gids.size() == 1);
+  CHECK(ability.rails[0].gids[0].index == 3);
+  const std::string settings = nccl_settings("gids-without-ipv4", "node.txt");
+  CHECK(settings.find("\nNCCL_IB_ADDR_FAMILY=AF_INET6\n") != std::string::npos);
+  CHECK(settings.find("\nNCCL_IB_ADDR_RANGE=fd93:16d3:59b6:12e::b/128\n") != std::string::npos);
 }
 
 FIELD_CASE("pfc-class-not-used") {
