@@ -235,7 +235,9 @@ std::map<std::string, PcieShare> pcie_shares(const Files& files, const std::vect
       const double gbps = seen.link.gbps() / seen.ports;
       PcieShare& share = out[address];
       if (share.gbps > 0 && share.gbps <= gbps) continue;
-      share = {gbps, seen.ports, fmt::format("x{:.0f} at {:.4g} GT/s", seen.link.width, seen.link.speed)};
+      const double slot = port == ports.front() ? gbps : share.slot_gbps;
+      share = {gbps, seen.ports, fmt::format("x{:.0f} at {:.4g} GT/s", seen.link.width, seen.link.speed),
+               slot};
     }
   return out;
 }

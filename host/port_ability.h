@@ -51,6 +51,8 @@ struct PcieShare {
   double gbps = 0;        // payload; 0: unknown
   int ports = 1;          // that share the narrowest link
   std::string link = {};  // "x16 at 8 GT/s"
+  // The same of its own slot alone: what a GPU below the same switch sends goes through no other link.
+  double slot_gbps = 0;
 };
 // By PCI address; only those of which it is known.
 std::map<std::string, PcieShare> pcie_shares(const Files& files, const std::vector<std::string>& pci);

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-MUSTER_RECORD(PastValue, value, like, opt(good), opt(degraded), opt(reason), opt(faulty_parts, "blame"),
-              opt(run))
+MUSTER_RECORD(PastValue, value, like, opt(kind), opt(good), opt(degraded), opt(reason),
+              opt(faulty_parts, "blame"), opt(run))
 
 namespace {
 
@@ -21,6 +21,7 @@ constexpr double kSameMemory = 0.015;  // the amount that firmware and kernel ke
 Json entry(const NodeReport& node, const Check& check) {
   Json out = {
       {"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
+  if (!check.kind.empty()) out["kind"] = check.kind;
   // A value that nothing could be held to is the only reference that a later one has.
   const bool sound = check.verdict == Verdict::pass || check.verdict == Verdict::not_judged ||
                      (check.verdict == Verdict::not_applicable && check.like == kOwnHardware);
@@ -150,6 +151,7 @@ void carry_over(NodeReport& node, const History& history) {
     check.title = key.first.substr(0, key.first.find('/'));
     check.subject = key.second;
     check.like = last.like;
+    check.kind = last.kind;
     check.verdict = Verdict::degraded;
     check.measured = last.value;
     check.measured_text = fmt::format("{:.4g} in run {}", last.value, last.run);

@@ -16,9 +16,9 @@ namespace muster {
 struct PastValue {
   int64_t run = 0;
   double value = 0;
-  bool good = false;      // passed, on a node that was accepted or degraded
-  bool degraded = false;  // it counted against the node in that run
-  std::string like = {};  // Check::like
+  bool good = false;                 // passed, on a node that was accepted or degraded
+  bool degraded = false;             // it counted against the node in that run
+  std::string like = {}, kind = {};  // Check::like, Check::kind
   std::string reason = {};
   std::vector<std::string> faulty_parts = {};
 };

@@ -14,6 +14,7 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/network_bounds.h"
 #include "controller/report/port_rates.h"
 #include "controller/report/vanished.h"
 
@@ -29,7 +30,7 @@ constexpr size_t kHistoryShown = 5;
 constexpr const char* kThisRun = "the values of the fleet";
 
 struct Key {
-  std::string group, metric, like;
+  std::string group, metric, like, kind;
   auto operator<=>(const Key&) const = default;
 };
 struct FleetValues {
@@ -42,7 +43,7 @@ struct FleetValues {
 };
 struct Fleet {
   std::map<Key, FleetValues> values = {};
-  std::map<std::string, double> healthy_links = {};  // by link_group(): the rate of a healthy pair
+  std::map<std::string, double> healthy_links = {};  // by path_group(): the rate of a healthy pair
   RawReads raw = {};                                 // of drives, in this run
   DrivesFound drives = {};
 };
@@ -57,7 +58,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
   fleet.raw = raw_reads(steps);
   fleet.drives = drives_found(steps, with.facts);
   if (with.own_only) return fleet;
-  for (const auto& [group, findings] : find_links(steps))
+  for (const auto& [group, findings] : find_links(steps, {}, path_group))
     if (findings.reference) fleet.healthy_links[group] = *findings.reference;
   auto& out = fleet.values;
   std::map<Key, std::vector<std::string>> seen;
@@ -65,7 +66,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
     if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
     for (const auto& [metric, expectation] : step.expect.items())
       if (const auto value = measured_value(step, metric)) {
-        const Key key{step.group, metric, likeness(step)};
+        const Key key{step.group, metric, likeness(step), step.kind};
         out[key].now.push_back(*value);
         seen[key].push_back(step.node);
       }
@@ -76,8 +77,9 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
       if (std::count(seen[key].begin(), seen[key].end(), node)) continue;
       for (const auto& [check, past] : checks) {
         if (check.first != key.group + "/" + key.metric) continue;
-        const auto good = std::find_if(past.begin(), past.end(),
-                                       [&](const PastValue& p) { return p.good && p.like == key.like; });
+        const auto good = std::find_if(past.begin(), past.end(), [&](const PastValue& p) {
+          return p.good && p.like == key.like && p.kind == key.kind;
+        });
         if (good != past.end()) values.before.push_back(good->value);
       }
     }
@@ -90,6 +92,7 @@ Check begin_check(const MeasuredStep& step, const std::string& what) {
   check.title = step.title.empty() ? step.group : step.title;
   check.subject = subject_of(step);
   check.like = likeness(step);
+  check.kind = step.kind;
   check.mandatory = step.mandatory;
   for (const auto& who : field(step.result, "blame"))
     if (who.is_string()) check.faulty_parts.push_back(who.get<std::string>());
@@ -353,9 +356,9 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   add_raw(bounds, expectation, step, metric, fleet.raw);
   const std::string unproven = add_proven(bounds, expectation, step, with);
   if (!with.own_only) {
-    const auto found = fleet.values.find({step.group, metric, check.like});
+    const auto found = fleet.values.find({step.group, metric, check.like, check.kind});
     const FleetValues values = found == fleet.values.end() ? FleetValues{} : found->second;
-    const auto healthy = fleet.healthy_links.find(link_group(step));
+    const auto healthy = fleet.healthy_links.find(path_group(step));
     const bool rate = is_link(step) && (is_sending(metric) || is_receiving(metric));
     if (rate && healthy != fleet.healthy_links.end() && values.now.size() >= kFleetMinimum)
       add_link_fleet(bounds, expectation, healthy->second, values.now.size());
@@ -424,6 +427,8 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
   add_vanished(steps, with.facts);
   steps = expand(steps);
   mark_shares(steps, with.facts);
+  mark_machines(steps, with.facts);
+  mark_paths(steps);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
   for (const auto& step : steps) {

@@ -398,7 +398,8 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks,
 }
 
 std::map<std::string, locate::LinkFindings> find_links(
-    const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks) {
+    const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks,
+    std::string (*group_of)(const MeasuredStep& step)) {
   std::map<std::string, std::vector<locate::LinkMeasurement>> measured;
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
@@ -416,7 +417,7 @@ std::map<std::string, locate::LinkFindings> find_links(
         if (const auto again = rate_of(*other, !sending)) rate = std::max(*rate, *again);
       return rate;
     };
-    const std::string group = link_group(step);
+    const std::string group = group_of(step);
     measured[group].push_back({step.node, step.subject, value(true), is_as_expected(checks, step, true)});
     measured[group].push_back({step.subject, step.node, value(false), is_as_expected(checks, step, false)});
     for (const char* metric : {"send_mbps", "send_gbps"})

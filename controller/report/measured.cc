@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+
+#include "controller/causes/cause_text.h"
 
 namespace muster {
 namespace {
@@ -12,6 +15,19 @@ namespace {
 bool is_of_all_cores(const Json& expectation) {
   const std::string name = text_of(field(expectation, "derive"));
   return name == "cpu_peak" || name == "dimm_bandwidth";
+}
+
+// "4 x KIOXIA X": the drives that the measurement of a file system names, by model; "": it names none.
+std::string drives_under(const MeasuredStep& step, const HardwareFacts& machine) {
+  std::map<std::string, int> models;
+  for (const Json& serial : field(field(step.result, "detail"), "drives")) {
+    const auto known = std::find_if(machine.disks.begin(), machine.disks.end(),
+                                    [&](const DiskFacts& disk) { return disk.serial == text_of(serial); });
+    ++models[known == machine.disks.end() ? "drives" : known->model];
+  }
+  std::vector<std::string> out;
+  for (const auto& [model, count] : models) out.push_back(fmt::format("{} x {}", count, model));
+  return fmt::format("{}", fmt::join(out, ", "));
 }
 
 // True if the share is a quota of CPU time: it names no cores, so no peak of these cores can be derived.
@@ -24,6 +40,25 @@ void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, c
     const auto found = facts.find(step.node);
     if (found == facts.end() || !found->second || found->second->share.words.empty()) continue;
     if (!is_link(step) && !is_collective(step)) step.share = &found->second->share;
+  }
+}
+
+void mark_machines(std::vector<MeasuredStep>& steps,
+                   const std::map<std::string, const HardwareFacts*>& facts) {
+  for (auto& step : steps) {
+    const auto found = facts.find(step.node);
+    if (found == facts.end() || !found->second || is_link(step) || is_collective(step) || !step.like.empty())
+      continue;
+    const HardwareFacts& machine = *found->second;
+    std::set<std::string> gpus;
+    for (const auto& gpu : machine.gpus)
+      if (step.on_gpus) gpus.insert(gpu.model);
+    std::vector<std::string> words = {model_value(machine.system.vendor, machine.system.product),
+                                      machine.cpus.model, fmt::format("{}", fmt::join(gpus, ", "))};
+    if (text_of(field(step.result, "check")) == "fio")
+      words.insert(words.end(), {step.subject, drives_under(step, machine)});
+    std::erase(words, "");
+    step.kind = fmt::format("{}", fmt::join(words, ", "));
   }
 }
 
@@ -108,6 +143,8 @@ bool is_link(const MeasuredStep& step) {
 std::string link_group(const MeasuredStep& step) {
   return step.like.empty() ? step.group : step.group + ", " + step.like;
 }
+
+std::string path_group(const MeasuredStep& step) { return link_group(step) + ", " + step.kind; }
 
 std::string subject_of(const MeasuredStep& step) {
   const bool by_rail = text_of(field(step.result, "check")).starts_with("rdma-") && !step.like.empty();

@@ -30,6 +30,8 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
 bool is_link(const MeasuredStep& step);
 // The key of the links that a link is compared with: same check, same rail (each rail is its own network).
 std::string link_group(const MeasuredStep& step);
+// The key of the links that a link's rate is compared with: those of its link_group() and MeasuredStep::kind.
+std::string path_group(const MeasuredStep& step);
 // The subject of a link's checks: the partner, and the rail if there are several. Part of the history's key.
 std::string subject_of(const MeasuredStep& step);
 // True if this metric of a link is the rate at which it sends or receives: send_mbps, send_gbps ...
@@ -47,10 +49,11 @@ bool is_collective(const MeasuredStep& step);
 // True if all other nodes of a collective left the run before it began. It then proves nothing about what is
 // between nodes, and decides nothing, unless this node's own data was wrong.
 bool ran_alone(const MeasuredStep& step);
-// Compares the links within each link_group(): what a healthy pair reaches, and which nodes are implicated.
-// Takes expand()ed steps; `checks`, by node: a value that reached an explicit limit is not a failure.
+// Compares the links within each group: what a healthy pair reaches, and which nodes are implicated. Takes
+// expand()ed steps; `checks`, by node: a value that reached an explicit limit is not a failure.
 std::map<std::string, locate::LinkFindings> find_links(
-    const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks = {});
+    const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks = {},
+    std::string (*group_of)(const MeasuredStep& step) = link_group);
 // Withdraws the finding that a link is slow if the node at its other end measured the same direction at the
 // expected rate: a link fault would show in both measurements, a briefly busy machine shows in only one.
 void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps);
@@ -63,6 +66,12 @@ std::string amount(double value, const std::string& unit);
 //
 // Sets MeasuredStep::share, a pointer into `facts`, of steps that one node measured by itself.
 void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, const HardwareFacts*>& facts);
+
+// Sets MeasuredStep::kind of what one node measured by itself and not for a single part: its product and
+// processor, and GPUs in a test of those; of a file system also its mount and drives. Not what a fault
+// changes: numbers of processors, memory.
+void mark_machines(std::vector<MeasuredStep>& steps,
+                   const std::map<std::string, const HardwareFacts*>& facts);
 
 // Returns the key of comparable measurements: the same kind of part, on an equal share of a node.
 std::string likeness(const MeasuredStep& step);

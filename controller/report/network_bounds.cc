@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/split.h"
 #include "controller/report/measured.h"
@@ -51,10 +54,32 @@ bool of_one_rate(const std::vector<Json>& ports) {
   });
 }
 
+// Only TCP's results have such a port.
+double own_speed_of(const MeasuredStep& step) { return own_speed(field(detail_in(step.result), "own_port")); }
+
 }  // namespace
 
+void mark_paths(std::vector<MeasuredStep>& steps) {
+  std::map<std::pair<std::string, std::string>, double> speeds;  // by group and node
+  for (const auto& step : steps)
+    if (const double speed = is_link(step) ? own_speed_of(step) : 0; speed > 0)
+      speeds[{step.group, step.node}] = speed;
+  for (auto& step : steps) {
+    if (!is_link(step) || !detail_in(step.result).is_object()) continue;
+    if (const auto peer = speeds.find({step.group, step.subject}); peer != speeds.end())
+      step.result["detail"]["peer_speed_mbps"] = std::lround(peer->second);
+    const Json& detail = detail_in(step.result);
+    const double here = std::max(own_speed_of(step) / 1000, value_at(detail, "rate_gbps"));
+    const double there =
+        std::max(value_at(detail, "peer_speed_mbps") / 1000, value_at(detail, "peer_rate_gbps"));
+    const double slower = here > 0 && there > 0 ? std::min(here, there) : std::max(here, there);
+    if (slower > 0) step.kind = amount(slower, "Gb/s");
+  }
+}
+
 // TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Computed for the port that the test
-// used, the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
+// used, the one with the node's address: a node has faster ones, its rails, that this traffic never uses. Of
+// two ports of different speed the slower one counts.
 Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   const Json& own = field(detail_in(result), "own_port");
   const bool reported = own.is_object();
@@ -72,13 +97,17 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   if (speed <= 0)
     return without(fmt::format("the port with this node's address{} does not report its speed",
                                name.empty() ? "" : ", " + name + ","));
+  const auto peer = static_cast<int64_t>(value_at(detail_in(result), "peer_speed_mbps"));
+  const bool by_peer = peer > 0 && peer < speed;
+  if (by_peer) speed = peer;
   const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
   const double streams = std::max(1.0, value_at(detail_in(result), "streams")),
                carried = streams * kStreamMbps;
   const bool bond = field(own, "ports").is_array() && field(own, "ports").size() > 1;
-  const std::string port = fmt::format(
-      "{} Mb/s of {}{} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
-      bond ? "one port of " : "", name.empty() ? "the port with this node's address" : name, bound);
+  if (name.empty()) name = "the port with this node's address";
+  const std::string port =
+      fmt::format("{} Mb/s of {} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
+                  by_peer ? "the partner's port" : (bond ? "one port of " : "") + name, bound);
   if (bound <= carried)
     return {bound, port, "the port's speed in sysfs; sizes of Ethernet's and TCP's headers"};
   return {carried,
@@ -119,7 +148,8 @@ Derived rdma_payload(const Json& result) {
 }
 
 // NCCL uses the ports that the measurement found active: declared rails, or all ports. Ports of different
-// speeds belong to different networks; the one of the GPUs is that of the ports nearest to them.
+// speeds belong to different networks; the one of the GPUs is that of the ports nearest to them. The ports of
+// one slot share it.
 NcclRails nccl_rails(const Json& reported) {
   std::vector<Json> all, near;
   for (const Json& rail : reported.is_array() ? reported : Json::array()) {
@@ -137,8 +167,14 @@ NcclRails nccl_rails(const Json& reported) {
   const std::string text = text_of(field(used.front(), "rate_text"));
   if (gbps <= 0 || (gbps <= kSdrGbps && (text.empty() || has(text, "SDR"))))
     return {.unknown = gbps <= 0 ? "the RDMA ports do not report their rate" : unknown_rate(gbps, text, 0)};
-  return {static_cast<int>(used.size()), gbps,
-          one_rate ? "" : fmt::format("{} of {} ports: the nearest to the GPUs", used.size(), all.size())};
+  std::string which =
+      one_rate ? "" : fmt::format("{} of {} ports: the nearest to the GPUs", used.size(), all.size());
+  double each = gbps;
+  for (const Json& rail : used)
+    if (const double slot = value_at(rail, "slot_gbps"); slot > 0) each = std::min(each, slot);
+  if (each < gbps)
+    which += fmt::format("{}{:.4g} of {:.4g} Gb/s by PCI Express", which.empty() ? "" : "; ", each, gbps);
+  return {static_cast<int>(used.size()), each, which};
 }
 
 }  // namespace muster

@@ -53,6 +53,7 @@ struct Check {
   std::string subject = {};  // the other end or the part: "node02", "/scratch"; may be empty
   std::string like =
       {};  // a part is compared only with parts of equal `like` (a drive model); not in the JSON form
+  std::string kind = {};  // and with other nodes' only if that is equal, too (a machine); likewise
   std::optional<double> missed_floor =
       {};  // the floor, if a value below it is the only reason for the failure; not in the JSON form
   Verdict verdict = Verdict::skipped;

@@ -44,6 +44,9 @@ struct MeasuredStep {
   Json rounds = nullptr;
   // The share of its node that it was measured on (ShareFacts); null: the whole node. Set by the rules.
   const ShareFacts* share = nullptr;
+  // Values of different nodes are compared where it is equal: the rate of the slower of a link's two ports,
+  // the machine, what a file system is on; "": not known. Set by the rules.
+  std::string kind = {};
   // True on virtual machines: a speed shows only that a program works, and is not taken for the hardware's.
   bool lab = false;
   // True if the node failed by itself: tests that it started do not count against the other nodes in them.
@@ -85,8 +88,8 @@ struct Comparison {
 //                                                                       -> fail; below its ratio -> degraded
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
 //   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all
-//      nodes -> degraded; the rule needs at least three values, and uses MAD only if there are at least
-//      eight (fewer show nothing about a spread)
+//      nodes (links: those whose slower port is as fast) -> degraded; the rule needs at least three values,
+//      and uses MAD only if there are at least eight (fewer show nothing about a spread)
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   the step did not measure this metric, or could not run here, or its value is not what it is named for
 //      (memory bandwidth from arrays that fit the cache)                -> skipped

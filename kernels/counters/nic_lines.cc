@@ -1,5 +1,5 @@
-// Health of network adapters as mlx5_core reports it: drivers/net/ethernet/mellanox/mlx5/core/health.c and
-// events.c of Linux 5.10 to 6.12, and the same driver of NVIDIA's DOCA.
+// Health of network adapters as mlx5_core reports it: drivers/net/ethernet/mellanox/mlx5/core/health.c,
+// events.c and cmd.c of Linux 5.10 to 6.12, and the same driver of NVIDIA's DOCA.
 #include <cstdlib>
 #include <regex>
 
@@ -18,6 +18,8 @@ const std::regex kHealth(R"(\bHealth issue observed, .*, severity\((\d+)\))");
 const std::regex kSyndrome(R"(\bsynd 0x[0-9a-f]+: )");
 const std::regex kBroken(
     R"(\b(?:device's health compromised|PCI slot is unavailable|health recovery flow aborted|)"
+    // A command that the firmware did not carry out.
+    R"(timeout\. Will cause a leak of a command resource|)"
     R"(High temperature on sensors with bit set|Port module event\[error\]: module \d+, Cable error))");
 constexpr int kError = 3;  // LOGLEVEL_ERR; lower numbers are worse
 

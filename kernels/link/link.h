@@ -64,7 +64,7 @@ Json port_named(const Files& files, const std::string& interface);  // the same,
 // How many streams a port of this speed needs, so that none has to carry more than 10 Gb/s; unknown (0): 1.
 int streams_for(double speed_mbps, size_t cores);
 // Returns the active RDMA ports, which NCCL uses between nodes: [{"label", "rate_gbps", "rate_text",
-// "near_gpu"}].
+// "near_gpu", "slot_gbps"}]; the last is what PCI Express leaves it in its own slot, where that is known.
 Json active_rails(const Files& files);
 
 }  // namespace muster::kernels

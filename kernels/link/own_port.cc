@@ -77,9 +77,15 @@ Json active_rails(const Files& files) {
   std::vector<RdmaPort> ports = rail_ports(files);
   std::erase_if(ports, [](const RdmaPort& port) { return !port.active; });
   const auto near = nearest_to_gpus(files, ports);
+  std::vector<std::string> functions;
+  for (const auto& port : ports)
+    if (!port.pci.empty()) functions.push_back(port.pci);
+  const auto shares = pcie_shares(files, functions);
   for (const auto& port : ports) {
     out.push_back({{"label", port.label}, {"rate_gbps", port.rate_gbps}, {"rate_text", port.rate_text}});
     if (std::count(near.begin(), near.end(), port.label) > 0) out.back()["near_gpu"] = true;
+    if (const auto share = shares.find(port.pci); share != shares.end())
+      out.back()["slot_gbps"] = rounded(share->second.slot_gbps);
   }
   return out;
 }

@@ -162,6 +162,26 @@ kernels::NvmlReading gpus_with_ecc(const std::string& model, std::vector<int> on
 
 }  // namespace
 
+FIELD_CASE("tests-that-skip-themselves") {
+  MeasuredStep load = passed_load(), read = passed_load();
+  load.mandatory = false;
+  load.result["outcome"] = "unavailable";
+  read.group = "counters";
+  read.expect = Json::parse(R"({"link_down":{"degraded_above":0}})");
+  read.result = Json::parse(
+      R"({"check":"counters","outcome":"measured","metrics":{"link_down":{"value":0,"unit":""}}})");
+  Report report;
+  report.kind = "accept";
+  report.profile = "standard";
+  report.nodes.emplace_back();
+  report.nodes[0].name = "node01";
+  report.nodes[0].verdict = NodeVerdict::accepted;
+  report.nodes[0].checks = judge_measurements({load, read})["node01"];
+  settle(report);
+  CHECK(report.nodes[0].verdict == NodeVerdict::looked_at);
+  CHECK(report.kind == kLook);
+}
+
 FIELD_CASE("rnr-nak-fails") {
   const Machine machine;
   healthy_port(machine, "mlx5_0");

@@ -56,9 +56,18 @@ MeasuredStep step_of(const std::string& node, const std::string& peer, const cha
   return out;
 }
 
-// Lines "NODE PARTNER RAIL RATE MEASURED"; `more` is added to the detail of each.
+// Lines "NODE PARTNER RAIL RATE MEASURED"; `more` is added to the detail of each. The rate is the node's; the
+// partner's is that of its own lines.
 std::vector<MeasuredStep> rails_of(const std::string& file, const std::string& text, const Json& more) {
   std::vector<MeasuredStep> out;
+  std::map<std::pair<std::string, int>, double> rates;  // by node and rail
+  for (const auto& line : split_lines(text)) {
+    std::string node, peer;
+    int rail = -1;
+    double rate = 0;
+    std::istringstream(line) >> node >> peer >> rail >> rate;
+    rates[{node, rail}] = rate;
+  }
   for (const auto& line : split_lines(text)) {
     INFO(file << ": " << line);
     std::string node, peer;
@@ -71,6 +80,7 @@ std::vector<MeasuredStep> rails_of(const std::string& file, const std::string& t
     const std::string device = fmt::format("mlx5_{}", rail);
     Json detail = {{"to", peer},  {"device", device},  {"peer_device", device},
                    {"mtu", 4096}, {"rate_gbps", rate}, {"link_layer", "InfiniBand"}};
+    detail["peer_rate_gbps"] = rates[{peer, rail}];
     if (more.is_object()) detail.update(more);
     const Json value = {{"value", measured}, {"unit", "Gb/s"}};
     one.result = {{"check", "rdma-link"},
@@ -126,6 +136,19 @@ std::string derivation(const Judged& all, const std::string& node, const std::st
 
 const std::vector<std::string> kNone = {};
 
+// The settings that NCCL gets on the machine of a case's file.
+std::string nccl_settings(const std::string& name, const char* file) {
+  FakeMachine machine;
+  machine.put("/run/systemd/system/x", "");
+  machine.units["muster-nccl-conf.service"] = {};
+  put_tree(machine.files(), field_input(name, file));
+  StepContext context = machine.context();
+  const Status applied = find_step_module("nccl_conf")->apply(context, Json::object());
+  INFO((applied.ok() ? "" : applied.error().message));
+  REQUIRE(applied.ok());
+  return machine.get("/etc/nccl.conf");
+}
+
 }  // namespace
 
 FIELD_CASE("rdma-rail-trained-slow") {
@@ -146,11 +169,11 @@ FIELD_CASE("rdma-rail-trained-slow") {
   const auto a3 = judged(rails_of("a3.txt", field_input("rdma-rail-trained-slow", "a3.txt"), {}));
   for (const char* node : {"node01", "node02", "node03", "node04"})
     CHECK(findings(a3, node) == std::vector<std::string>{"rdma/port_rate port mlx5_3"});
-  // The control: one node's rail carries half, at the full rate.
+  // One rail of one node: its port is named, and no link, which carries what the port's rate allows.
   const auto a4 = judged(rails_of("a4.txt", field_input("rdma-rail-trained-slow", "a4.txt"), {}));
-  CHECK(std::any_of(a4.at("node02").begin(), a4.at("node02").end(), [](const Check& check) {
-    return check.name == "rdma/located" && check.subject.starts_with("rail 3");
-  }));
+  for (const char* node : {"node01", "node02", "node03", "node04"})
+    CHECK(findings(a4, node) ==
+          (std::string(node) == "node02" ? std::vector<std::string>{"rdma/port_rate port mlx5_3"} : kNone));
 
   const std::string l1 = field_input("rdma-rail-trained-slow", "l_1.txt");
   CHECK(findings(judged(links(l1)), "node01") == kNone);
@@ -171,6 +194,32 @@ FIELD_CASE("tcp-stream-fast-port") {
   auto steps = links(field_input("tcp-stream-fast-port", "l_200.txt"));
   for (auto& step : steps) step.result["detail"]["streams"] = 8;
   CHECK_FALSE(findings(judged(steps), "node01").empty());
+}
+
+FIELD_CASE("links-of-two-speeds") {
+  const auto measured = [](const char* file) {
+    auto steps = links(field_input("links-of-two-speeds", file));
+    for (auto& step : steps) step.result["detail"]["streams"] = 8;
+    return judged(steps);
+  };
+  const auto healthy = measured("healthy.txt");
+  for (const auto& [node, checks] : healthy) {
+    INFO(node);
+    CHECK(findings(healthy, node) == kNone);
+  }
+  // Held to what it can carry, a slow link of the slower node is found, and only that.
+  const auto slow = measured("slow.txt");
+  for (const auto& [node, checks] : slow) {
+    INFO(node);
+    CHECK(std::any_of(checks.begin(), checks.end(), [](const Check& check) {
+            return check.name == "links/located";
+          }) == (node == "head01"));
+  }
+}
+
+FIELD_CASE("links-of-two-speeds: rails of another rate") {
+  const auto all = judged(rails_of("rails.txt", field_input("links-of-two-speeds", "rails.txt"), {}));
+  for (const auto& [node, checks] : all) CHECK(findings(all, node) == kNone);
 }
 
 FIELD_CASE("unknown-speed-rate") {
@@ -211,21 +260,24 @@ FIELD_CASE("hca-numbers-shift") {
 }
 
 FIELD_CASE("nccl-conf-pinned-gid") {
-  const auto conf = [](const char* file) {
-    FakeMachine machine;
-    machine.put("/run/systemd/system/x", "");
-    machine.units["muster-nccl-conf.service"] = {};
-    put_tree(machine.files(), field_input("nccl-conf-pinned-gid", file));
-    StepContext context = machine.context();
-    const Status applied = find_step_module("nccl_conf")->apply(context, Json::object());
-    INFO((applied.ok() ? "" : applied.error().message));
-    REQUIRE(applied.ok());
-    return machine.get("/etc/nccl.conf");
-  };
-  const std::string first = conf("ncclA.txt");
-  CHECK(conf("ncclB.txt") == first);
+  const std::string first = nccl_settings("nccl-conf-pinned-gid", "ncclA.txt");
+  CHECK(nccl_settings("nccl-conf-pinned-gid", "ncclB.txt") == first);
   CHECK(first.find("GID_INDEX") == std::string::npos);
   CHECK(first.find("\nNCCL_IB_ADDR_RANGE=10.100.0.11/32\n") != std::string::npos);
+}
+
+FIELD_CASE("gids-without-ipv4") {
+  const RdmaNode node;
+  put_tree(node.files(), field_input("gids-without-ipv4", "node.txt"));
+  FakePerftest perftest(node);
+  const rdma::Ability ability = rdma::look(node.files(), perftest);
+  REQUIRE(ability.rails.size() == 1);
+  CHECK(rdma::rail_problem(ability.rails[0]).empty());
+  REQUIRE(ability.rails[0].gids.size() == 1);
+  CHECK(ability.rails[0].gids[0].index == 3);
+  const std::string settings = nccl_settings("gids-without-ipv4", "node.txt");
+  CHECK(settings.find("\nNCCL_IB_ADDR_FAMILY=AF_INET6\n") != std::string::npos);
+  CHECK(settings.find("\nNCCL_IB_ADDR_RANGE=fd93:16d3:59b6:12e::b/128\n") != std::string::npos);
 }
 
 FIELD_CASE("pfc-class-not-used") {

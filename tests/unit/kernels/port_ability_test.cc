@@ -100,8 +100,11 @@ TEST_CASE("two ports in one slot share its lanes; what was trained does not matt
     device(down, "16", "16.0");
     device(down + "/0000:2" + (n[0] == '1' ? "2" : "3") + ":00.0", "16", "16.0");
   }
-  CHECK(pcie_shares(m.files, {"0000:22:00.0", "0000:23:00.0"}).at("0000:22:00.0").gbps ==
-        Approx(16 * 16 * 128.0 / 130 * 0.9 / 2));
+  const auto shared = pcie_shares(m.files, {"0000:22:00.0", "0000:23:00.0"});
+  CHECK(shared.at("0000:22:00.0").gbps == Approx(16 * 16 * 128.0 / 130 * 0.9 / 2));
+  // Each has its own slot to itself; the two functions of one adapter share theirs.
+  CHECK(shared.at("0000:22:00.0").slot_gbps == Approx(16 * 16 * 128.0 / 130 * 0.9));
+  CHECK(both.at("0000:18:00.1").slot_gbps == Approx(16 * 8 * 128.0 / 130 * 0.9 / 2));
 }
 
 TEST_CASE("GIDs of addresses, and the range that NCCL searches", "[rails]") {

@@ -117,6 +117,58 @@ TEST_CASE("equal parts are compared with equal parts only") {
   for (const char* node : {"n0", "n3"}) CHECK(get(judged, node, "dgemm/gflops").verdict == Verdict::pass);
 }
 
+TEST_CASE("nodes are compared with machines of their kind, now and before") {
+  HardwareFacts large, small;
+  large.cpus.model = "a large processor";
+  small.cpus.model = "a small processor";
+  Comparison with;
+  for (const char* node : {"n0", "n1", "n2", "n4"}) with.facts[node] = &large;
+  with.facts["n3"] = &small;
+  const auto steps = fleet(Json::parse(R"({"gflops":{"fleet_min_ratio":0.9}})"), {100, 101, 99, 20, 80});
+  const auto judged = judge_measurements(steps, with);
+  CHECK(get(judged, "n0", "dgemm/gflops").verdict == Verdict::pass);
+  CHECK(get(judged, "n4", "dgemm/gflops").verdict == Verdict::degraded);
+  const Check& head = get(judged, "n3", "dgemm/gflops");
+  CHECK(head.verdict == Verdict::not_judged);
+  CHECK(head.uncompared);
+  // What others did before counts by the same kind.
+  History history = past({{"n7", 4, 21}, {"n8", 4, 22}});
+  with.history = &history;
+  CHECK(get(judge_measurements(steps, with), "n3", "dgemm/gflops").verdict == Verdict::not_judged);
+  for (const char* node : {"n7", "n8"})
+    history.nodes[node].begin()->second.front().kind = get(judged, "n3", "dgemm/gflops").kind;
+  CHECK(get(judge_measurements(steps, with), "n3", "dgemm/gflops").verdict == Verdict::pass);
+}
+
+TEST_CASE("a file system is compared with those at its mount on as many drives of these models") {
+  HardwareFacts flash, disks;
+  flash.disks.resize(2);
+  flash.disks[0].serial = "S0", flash.disks[0].model = "flash";
+  flash.disks[1].serial = "S1", flash.disks[1].model = "a disk";
+  disks = flash;
+  disks.disks[0].model = "a disk";
+  const Json expect = Json::parse(R"({"read_mbps":{"fleet_min_ratio":0.85}})");
+  std::vector<MeasuredStep> steps;
+  Comparison with;
+  const auto add = [&](const std::string& node, const HardwareFacts& facts, double scratch) {
+    with.facts[node] = &facts;
+    for (const auto& [mount, serial, mbps] :
+         {std::tuple("/scratch", "S0", scratch), std::tuple("/bulk", "S1", 200.0)})
+      steps.push_back(
+          step(node, "local storage", "", mount, expect,
+               measured("fio", {{"read_mbps", {mbps, "MB/s"}}}, {{"drives", Json::array({serial})}})));
+  };
+  for (const char* node : {"a", "b", "c"}) add(node, flash, 6000);
+  add("slow", flash, 3000);
+  for (const char* node : {"d", "e", "f"}) add(node, disks, 210);
+  const auto judged = judge_measurements(steps, with);
+  for (const char* node : {"a", "d", "slow"})
+    CHECK(get(judged, node, "local storage/read_mbps", "/bulk").verdict == Verdict::pass);
+  for (const char* node : {"a", "d"})
+    CHECK(get(judged, node, "local storage/read_mbps", "/scratch").verdict == Verdict::pass);
+  CHECK(get(judged, "slow", "local storage/read_mbps", "/scratch").verdict == Verdict::degraded);
+}
+
 TEST_CASE("a node measured alone is compared with what the others did before") {
   const Json expect = Json::parse(R"({"gflops":{"fleet_min_ratio":0.8}})");
   const History history = past({{"n1", 4, 100}, {"n2", 4, 102}, {"n3", 3, 98}, {"n0", 4, 1}});
@@ -193,6 +245,7 @@ TEST_CASE("what is kept of a run is read back, and bad values are no history") {
   check.name = "drives/read_mbps";
   check.subject = "S1";
   check.like = "PM9A3";
+  check.kind = "a machine";
   check.measured = 90;
   check.verdict = Verdict::pass;
   r.nodes[0].name = "a";
@@ -209,6 +262,7 @@ TEST_CASE("what is kept of a run is read back, and bad values are no history") {
   REQUIRE(history.of("a", "drives/read_mbps", "S1").size() == 1);
   CHECK(history.of("a", "drives/read_mbps", "S1")[0].good);
   CHECK(history.of("a", "drives/read_mbps", "S1")[0].like == "PM9A3");
+  CHECK(history.of("a", "drives/read_mbps", "S1")[0].kind == "a machine");
   CHECK_FALSE(history.of("b", "drives/read_mbps", "S1")[0].good);
   CHECK(history.of("c", "drives/read_mbps", "S1").empty());
   CHECK_FALSE(add_history(history, 8, "{").ok());

@@ -149,6 +149,17 @@ TEST_CASE("NCCL's ports are those of one speed, or those nearest to the GPUs", "
         10);  // 10 Gb/s Ethernet
   CHECK_FALSE(nccl_rails({{{"rate_gbps", 10}, {"rate_text", "10 Gb/sec (4X SDR)"}}}).unknown.empty());
   CHECK_FALSE(nccl_rails(nullptr).unknown.empty());
+  // Two ports in one slot: less than their rate. Wider slots change nothing.
+  const auto slots = [](double first, double others) {
+    Json out = Json::array();
+    for (int i = 0; i < 4; ++i) out.push_back({{"rate_gbps", 200}, {"slot_gbps", i == 0 ? first : others}});
+    return nccl_rails(out);
+  };
+  CHECK(slots(113, 226).gbps == 113);
+  CHECK(slots(113, 226).count == 4);
+  CHECK_FALSE(slots(113, 226).which.empty());
+  CHECK(slots(226, 226).gbps == 200);
+  CHECK(slots(226, 226).which.empty());
   // A100: rings, as NCCL has no reductions in their switches.
   HardwareFacts facts;
   facts.gpus.resize(8);
