@@ -47,7 +47,7 @@ struct RailResult {
   std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
   Outcome outcome = Outcome::measured;
   bool inconclusive = false;       // why the rail was not measured says nothing about the link
-  std::string not_looked_at = {};  // why such ports cannot be measured at all
+  std::string not_looked_at = {};  // why there is nothing to measure, which is nobody's fault
   int mtu = 0, repeated = 0;
   int gid_here = -1, gid_there = -1;
   double rate_there = 0, pcie_there = 0;
@@ -197,6 +197,9 @@ class Pair {
     const AnnouncedPort& other = *other_end(rail);
     if (!port.reliable()) return one.leave_out(rail_problem(port));
     if (other.unmeasurable) return one.leave_out("on the partner: " + other.problem);
+    // No rail is declared for it. With an address at one end only, the other one has lost it.
+    if (port.rail < 0 && port.lacks_address() && other.gids.empty())
+      return one.leave_out(rail_problem(port) + ", nor has the partner's port");
     if (const auto own = rail_problem(port); !own.empty()) return absent(own, "here");
     if (!other.problem.empty()) return absent("on the partner: " + other.problem, "peer");
     one.rate_there = other.rate_gbps, one.pcie_there = other.pcie_gbps;

@@ -34,6 +34,7 @@ struct RdmaPort {
   std::string address = {};    // of the declared rail
   bool ethernet() const { return layer == LinkLayer::ethernet; }
   bool reliable() const { return layer != LinkLayer::none; }
+  bool lacks_address() const { return ethernet() && gids.empty(); }
   std::string folder() const;
   std::string device_folder() const;  // its PCI attributes
 };

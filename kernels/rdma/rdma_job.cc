@@ -240,7 +240,7 @@ std::string rail_problem(const RdmaPort& port) {
   if (!port.reliable())
     return fmt::format("{} has no reliable connections (its link layer is {}, as of Amazon's EFA)",
                        port.label, to_string(port.layer));
-  if (!port.ethernet() || !port.gids.empty()) return "";
+  if (!port.lacks_address()) return "";
   return port.address.empty() ? fmt::format("{} has no RoCE v2 GID with an address of a network", port.label)
                               : fmt::format("{} has no RoCE v2 GID for {}", port.label, port.address);
 }

@@ -93,13 +93,13 @@ std::vector<RdmaPort> rdma_ports(const Files& files) {
 namespace {
 
 // Every recent network adapter is an RDMA device as well: beside InfiniBand, an Ethernet port is a rail only
-// if it has an address of a network. Where all are Ethernet, a rail that lost its address is a finding.
+// if it has an address of a network. Where all are Ethernet, a rail that lost its address is a finding: the
+// partner's port has one (check_rail()).
 std::vector<RdmaPort> without_ordinary(std::vector<RdmaPort> ports) {
   const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) {
     return port.active && port.layer == LinkLayer::infiniband;
   });
-  if (infiniband)
-    std::erase_if(ports, [](const RdmaPort& port) { return port.ethernet() && port.gids.empty(); });
+  if (infiniband) std::erase_if(ports, [](const RdmaPort& port) { return port.lacks_address(); });
   return ports;
 }
 

@@ -347,7 +347,24 @@ TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the 
     const Measurement m = two.run();
     CHECK(part(m, 0)["outcome"] == "measured");
     CHECK(part(m, 1)["error"] == "on the partner: mlx5_1 has no RoCE v2 GID with an address of a network");
+    CHECK(part(m, 1)["detail"]["at_fault"] == "peer");
   }
+}
+
+TEST_CASE("a port without an address at both ends is no rail, and nobody's fault") {
+  Two two;
+  for (RdmaNode* node : {&two.here, &two.there}) {
+    for (const char* name : {"mlx5_0", "mlx5_1"}) node->device(name);
+    node->write("/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types/2", "IB/RoCE v1");
+  }
+  const Measurement m = two.run();
+  REQUIRE(m.parts.size() == 2);
+  CHECK(m.parts[0]["result"]["outcome"] == "measured");
+  const Json unused = m.parts[1]["result"];
+  CHECK(unused["outcome"] == "unavailable");
+  CHECK(unused["detail"].value("not_looked_at", "") != "");
+  CHECK_FALSE(unused["detail"].contains("at_fault"));
+  for (const auto& argv : two.near.runs) CHECK_FALSE(has(argv, {"mlx5_1"}));
 }
 
 TEST_CASE("a rail on which perftest fails is a failed link, and no single node's fault") {
