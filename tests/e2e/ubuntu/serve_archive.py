@@ -42,6 +42,8 @@ class Archive(SimpleHTTPRequestHandler):
             part = path.with_name(f".{path.name}.{threading.get_ident()}")
             with urlopen(f"{origin}/{quote(str(path.relative_to(self.folder / prefix)))}", timeout=300) as source, part.open("wb") as target:
                 shutil.copyfileobj(source, target)
+                if source.length:   # what is missing of it; None: it did not say
+                    raise OSError(f"{origin}: cut off")
             part.rename(path)
 
 
