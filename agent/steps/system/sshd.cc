@@ -200,8 +200,8 @@ Status answers(int64_t port) {
 // ssh.socket started is restarted, which leaves sessions alone: on a reload OpenSSH 9.2 (Debian 12) closes
 // the socket that systemd gave it, cannot bind another one, and ends, or listens on IPv6 only.
 std::vector<std::string> reading_again(StepContext& context) {
-  const auto socket = context.process.run({.argv = {"systemctl", "is-active", "--quiet", "ssh.socket"}});
-  const bool by_socket = socket.ok() && socket->ok();
+  const auto active = context.process.run({.argv = {"systemctl", "is-active", "--quiet", "ssh.socket"}});
+  const bool by_socket = active.ok() && active->ok();
   return {"systemctl", by_socket ? "try-restart" : "try-reload-or-restart", "ssh.service"};
 }
 
