@@ -209,9 +209,10 @@ constexpr const char* kOwnOfMachine[] = {
     "var/lib/dkms/mok.*",                   // dkms, to sign modules; no node needs it: no firmware trusts it
     "var/lib/shim-signed/mok/MOK.*",        // shim-signed, likewise
     "var/lib/systemd/random-seed",
-    "var/lib/systemd/credential.secret",  // systemd; systemd, when it starts
-    "var/lib/rabbitmq/.erlang.cookie",    // rabbitmq-server; Erlang, when it starts
-    "var/lib/NetworkManager/secret_key",  // network-manager; itself, when it starts
+    "var/lib/systemd/credential.secret",      // systemd; systemd, when it starts
+    "var/lib/rabbitmq/.erlang.cookie",        // rabbitmq-server; Erlang, when it starts
+    "var/lib/NetworkManager/secret_key",      // network-manager; itself, when it starts
+    "etc/.resolv.conf.systemd-resolved.bak",  // systemd-resolved, the build host's resolv.conf; none
 };
 
 // Files that are emptied or replaced, and that each machine fills in; all other files above are removed.

@@ -13,6 +13,8 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/split.h"
+#include "base/utf8.h"
 #include "sys/contain.h"
 
 namespace muster {
@@ -113,6 +115,16 @@ struct LineSplitter {
       line(rest.substr(0, end));
   }
 };
+
+// The agent's error begins with the step; what apt says behind it is longer than run_ok keeps.
+Status agent_ended(const Result<Output>& out) {
+  constexpr size_t kMost = 2000;
+  if (!out.ok()) return out.error();
+  if (out->ok()) return Ok{};
+  const std::string said = trim(out->err.empty() ? out->out : out->err);
+  return fail(Code::failed,
+              fmt::format("the agent exited with {}: {}", out->exit_code, last_bytes(said, kMost)));
+}
 
 }  // namespace
 
@@ -223,8 +235,8 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
     c.deadline = kLayerDeadline;
     LineSplitter lines{said};
     c.on_output = std::ref(lines);
-    auto out = run_ok(process_, c);
-    if (!out) ended = std::move(out).error().with("layer " + layer.name);
+    if (Status done = agent_ended(process_.run(c)); !done.ok())
+      ended = std::move(done).error().with("layer " + layer.name);
   }
   fs::rename(ours + "/log", log, ec);
   if (ended.ok()) return ended;

@@ -48,6 +48,8 @@ trap cleanup EXIT
 trap 'trap : INT TERM; exit 130' INT TERM
 
 die() { echo "FAILED: $*" >&2; exit 1; }
+# A heading in the output, with the seconds since the test began.
+stage() { echo "--- $* ($SECONDS s)"; }
 # The archive of scripts/release.sh, unpacked into a folder: MUSTER_RELEASE=FILE, else made from this tree (build-portable/ is kept, so
 # that the second time only what changed is compiled). Its programs have to be of the version that is tested.
 unpack_archive() {  # unpack_archive FOLDER: sets unpacked

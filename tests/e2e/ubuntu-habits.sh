@@ -9,6 +9,7 @@ source tests/e2e/hosts/stock.sh
 echo "Debian's packages, set as Ubuntu sets them; Ubuntu itself was not run"
 small_spec 2 >"$work/cluster.yaml"
 small_spec 1 >"$work/one.yaml"
+stage "a lab"
 lab_up
 
 site_packages=${site_packages/,chrony/,systemd-timesyncd},netplan.io,cloud-init,needrestart,unattended-upgrades
@@ -32,6 +33,7 @@ datasource_list: [ NoCloud, None ]
 network: { config: disabled }
 apt: { preserve_sources_list: true }
 ssh_deletekeys: false
+locale: C.UTF-8
 users: []
 YAML
   printf 'PasswordAuthentication yes\n' >"$1/etc/ssh/sshd_config.d/50-cloud-init.conf"
@@ -40,13 +42,21 @@ YAML
   chroot "$1" systemctl -q disable ssh.service
   chroot "$1" systemctl -q enable ssh.socket
 }
+stage "a stock host"
 stock_machine node02 10.20.0.12 52:54:00:20:00:02 >"$work/stock.log" 2>&1 || { cat "$work/stock.log"; die "a stock host for node02"; }
+stage "node01"
 $muster up "$work/one.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log"; die "node01"; }
 
 on() { node_ssh node02 "$@" | tr -d '\r'; }
 active() { on systemctl is-active "$@" | tr '\n' ' '; }
 boot_id() { on cat /proc/sys/kernel/random/boot_id; }
-cloud_init_done() { [[ $(on sudo cloud-init status --wait 2>/dev/null) == *"status: done"* ]]; }
+cloud_init_done() {
+  local said
+  said=$(on sudo cloud-init status --wait --long 2>/dev/null) || true
+  [[ $said != *"status: error"* ]] || die "cloud-init: $said"
+  [[ $said == *"status: done"* ]]
+}
+stage "its first boot"
 check "cloud-init has done its work" wait_until 600 cloud_init_done
 check "it has written the hosts file" node_ssh node02 grep -q "'^127.0.1.1 stock'" /etc/hosts
 check "sshd is started by its socket, and the other daemons run" test "$(active ssh.socket systemd-timesyncd unattended-upgrades)" = "active active active "
@@ -70,12 +80,15 @@ stays() {  # stays WHEN
   check "needrestart only lists" test "$(on "sudo perl -e 'our %nrconf; do \$_ for sort glob(q(/etc/needrestart/conf.d/*.conf)); print \$nrconf{restart}'")" = l
   check "its network is as it was" sh -c "diff '$work/network' '$work/network-now'"
 }
+stage "adopted"
 adopt --like node01 --host-key "$pin" --yes | tee "$work/adopt.log"
 network >"$work/network-now"
 stays "adopted"
+stage "adopted again"
 adopt --yes | tee "$work/again.log"
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"
 
+stage "restarted"
 first=$(boot_id)
 node_ssh node02 sudo systemctl reboot || true
 restarted() { local now; now=$(boot_id 2>/dev/null) && [[ -n $now && $now != "$first" ]]; }

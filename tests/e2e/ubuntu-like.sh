@@ -12,7 +12,7 @@ source tests/e2e/ubuntu/checks.sh
 unset MUSTER_IMAGE_CACHE MUSTER_E2E_IMAGES   # an image of an earlier run has the key of that run's archive
 for tool in gpg dpkg-deb unshare; do command -v $tool >/dev/null || die "$tool is missing"; done
 
-# ---- the archive
+stage "the archive"
 export GNUPGHOME=$work/gnupg
 mkdir -m 700 "$GNUPGHOME"
 for key in archive foreign; do gpg --batch --quiet --passphrase '' --quick-generate-key "$key <$key@example.org>" ed25519 sign never; done
@@ -22,11 +22,12 @@ use_keyring "$work/archive.gpg"
 
 ubuntu_spec ubuntu-24.04 good/ubuntu hello >"$work/cluster.yaml"
 export no_proxy="${no_proxy:+$no_proxy,}10.20.0.1"   # the lab's package proxy knows the mirrors of the host only
+stage "a lab"
 lab_up
 serve_archive "$work/www"
 check "the spec is valid" $muster spec check "$work/cluster.yaml"
 
-# ---- what must be refused, before anything is written to a node
+stage "what must be refused, before anything is written to a node"
 refused() {  # refused ARCHIVE PATTERN WHAT
   local rc=0
   sed "s#/good/ubuntu#/$1/ubuntu#" "$work/cluster.yaml" >"$work/$1.yaml"
@@ -43,8 +44,9 @@ refused foreign 'NO_PUBKEY|not signed' "an archive that another key signed"
 refused no-universe "component 'universe'" "an archive without a component that the recipe names"
 refused no-chrony "E: .*[Pp]ackage '?chrony" "an archive without a package that the recipe names"
 
-# ---- a node
+stage "an image, and a node"
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
+stage "what the node has"
 check "the build says which kernel modules there are" grep -qE 'RAM system: [0-9]+ kernel modules' "$work/up.log"
 check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/good/ubuntu" 1 /usr/share/keyrings/ubuntu-archive-keyring.gpg
 check "they are deb822" node_ssh node01 grep -q "'^Types: deb'" /etc/apt/sources.list.d/ubuntu.sources
@@ -58,7 +60,8 @@ check "what was measured is in the report" jq -e 'any(.nodes[].checks[]; .verdic
 $muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"
 
-# ---- a mirror that the site signs again, with its key, and another package: the node gets both, then, in place, an image of that mirror
+# The node gets both, then, in place, an image of that mirror.
+stage "a mirror that the site signs again, with its key, and another package"
 put_data
 data >"$work/data"
 first_boot=$(boot_id) first_slot=$(slot)
@@ -68,6 +71,7 @@ signed_by=/etc/apt/keyrings/muster-mirror.asc
 $muster up "$work/cluster.yaml" --yes --report "$work/more" >"$work/more.log" || { tail -n 40 "$work/more.log"; die "one package more"; }
 check "the package is there, and the node was not restarted" test "$(on tree --version | cut -c 1-4) $(boot_id)" = "tree $first_boot"
 check_system noble /etc/apt/sources.list.d/ubuntu.sources "http://10.20.0.1:$archive_port/foreign/ubuntu" 1 $signed_by
+stage "re-imaged in place"
 $muster plan --kind reimage --limit node01 | tee "$work/plan.log"
 check "the plan says that the new image goes in place" grep -q 'in place' "$work/plan.log"
 $muster reimage node01 --yes --report "$work/reimaged" >"$work/reimage.log" || { tail -n 40 "$work/reimage.log"; die "reimage"; }

@@ -18,7 +18,7 @@ mkdir "$work/www"
 jq -n --arg mirror "${UBUNTU_MIRROR%/}" '{ubuntu: $mirror}' >"$work/www/origins.json"
 export no_proxy="${no_proxy:+$no_proxy,}10.20.0.1"   # the lab's package proxy knows the mirrors of the host only
 release() {  # release VERSION CODENAME SOURCES-FILE ENTRIES
-  echo "--- Ubuntu $1"
+  stage "Ubuntu $1"
   ubuntu_spec "ubuntu-$1" ubuntu hello >"$work/cluster.yaml"
   lab_up
   serve_archive "$work/www"

@@ -15,7 +15,7 @@ vars="nvidia_repository: \"http://10.20.0.1:$port/good\", nvidia_key_url: \"http
 nvidia_cuda: 13-0, nvidia_cuda_major: \"13\", nvidia_nccl: 2.28.3-1+cuda13.0, nvidia_dcgm: \"1:4.4.1-1\""
 baked="base, ssh, firewall, storage-local, gpu-vendor"
 
-# ---- the archive
+stage "the archive"
 export GNUPGHOME=$work/gnupg
 mkdir -m 700 "$GNUPGHOME"
 gpg --batch --quiet --passphrase '' --quick-generate-key 'Stub archive <stub@example.org>' ed25519 sign never
@@ -91,10 +91,11 @@ vars+=", nvidia_key_sha256: \"$(sha256sum "$work/www/key.asc" | cut -d ' ' -f 1)
 small_spec 1 's/recipe: debian-12/recipe: debian-13/' "s/bake: \[.*\] }/bake: [ $baked ] }/; s/playbooks: \[.*\]/playbooks: [ $baked ]/" >"$work/cluster.yaml"
 echo "vars: { $vars }" >>"$work/cluster.yaml"
 export no_proxy="${no_proxy:+$no_proxy,}10.20.0.1"   # the lab's package proxy knows the mirrors of the host only
+stage "a lab"
 lab_up   # which puts the lab's key into the spec
 ip netns exec muster-quickstart python3 -m http.server -d "$work/www" -b 10.20.0.1 $port >"$work/http.log" 2>&1 &
 
-# ---- what must be refused, and installs nothing
+stage "what must be refused, and installs nothing"
 refused() {   # archive words what
   sed "s#/good\"#/$1\"#" "$work/cluster.yaml" >"$work/$1.yaml"
   local rc=0
@@ -117,7 +118,7 @@ invalid "a branch that is not the driver's" 's/nvidia_cuda: /nvidia_branch: "570
 invalid "a branch in place of a version" "s/nvidia_driver: \"${driver[580]}\"/nvidia_driver: \"580\"/" 'vars.nvidia_driver'
 invalid "a second driver" 's/playbooks: \[ base,/& gpu,/' 'gpu-vendor'
 
-# ---- the set, in an image of each branch
+# The set, in an image of each branch.
 packages() {   # the packages of the image as it was built last: NAME VERSION
   local digest
   digest=$($muster image list --json | jq -r '.images[] | select(.name == "cpu") | .digest')
@@ -125,9 +126,11 @@ packages() {   # the packages of the image as it was built last: NAME VERSION
 }
 image_of() {   # branch driver's-name fabric's-suffix
   local v=${driver[$1]} p
+  stage "an image with $1"
   sed "s/nvidia_driver: \"${driver[580]}\"/nvidia_driver: \"$v\"/" "$work/cluster.yaml" >"$work/$1.yaml"
   # Images are built before a plan is shown, which is not approved here.
   $muster up "$work/$1.yaml" </dev/null >"$work/$1.log" 2>&1 || true
+  grep -q '^image cpu: sha256:' "$work/$1.log" || { tail -n 20 "$work/$1.log" | cut -c 1-600; die "an image with $1"; }
   packages >"$work/$1.packages"
   for p in "$2" nvidia-kernel-open-dkms libcuda1 nvidia-persistenced "nvidia-fabricmanager$3" "libnvidia-nscq$3" "libnvsdm$3" "nvidia-imex$3"; do
     check "$1: $p is $v" grep -qx "$p $v-1" "$work/$1.packages"
@@ -139,7 +142,7 @@ image_of() {   # branch driver's-name fabric's-suffix
 image_of 570 nvidia-open-570 -570
 image_of 595 nvidia-open ""
 
-# ---- the set, on a node
+stage "580 on a node"
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
 check "node01 is accepted" test "$(node_state node01)" = accepted
 on() { node_ssh node01 "$@" | tr -d '\r'; }

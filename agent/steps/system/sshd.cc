@@ -196,14 +196,22 @@ Status answers(int64_t port) {
   return fail(Code::failed, "the SSH server no longer responds");
 }
 
-// A server that ssh.socket starts for the next connection reads its settings then, and needs no reload.
-Status change(StepContext& context, const WantedSshd& want) {
+// How a running server reads its settings again; one that ssh.socket starts later reads them then. One that
+// ssh.socket started is restarted, which leaves sessions alone: on a reload OpenSSH 9.2 (Debian 12) closes
+// the socket that systemd gave it, cannot bind another one, and ends, or listens on IPv6 only.
+std::vector<std::string> reading_again(StepContext& context) {
+  const auto active = context.process.run({.argv = {"systemctl", "is-active", "--quiet", "ssh.socket"}});
+  const bool by_socket = active.ok() && active->ok();
+  return {"systemctl", by_socket ? "try-restart" : "try-reload-or-restart", "ssh.service"};
+}
+
+Status change(StepContext& context, const WantedSshd& want, const std::vector<std::string>& again) {
   TRY_(context.files.write(kDropIn, drop_in(want), 0600));
   // `sshd -t` fails without the privilege separation folder; a socket-activated sshd creates it only when
   // used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
   TRY_(run_tool(context, {"/usr/sbin/sshd", "-t"}));
-  TRY_(run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
+  TRY_(run_tool(context, again));
   TRY(const Settings now, in_effect(context));
   TRY_(effective(now, want));
   TRY_(answers(want.port));
@@ -215,9 +223,9 @@ Status apply_sshd(StepContext& context, const WantedSshd& want) {
   TRY(const auto earlier, read_before(context));
   if (!earlier.empty()) return fail(Code::conflict, earlier[0] + " would be read before muster's settings");
   TRY_(keeps_logins(context, want));
-  const TwoPhase phases{
-      "sshd", {kDropIn}, {{"systemctl", "try-reload-or-restart", "ssh.service"}}, want.rollback_seconds};
-  return in_two_phases(context, phases, [&] { return change(context, want); });
+  const auto again = reading_again(context);
+  const TwoPhase phases{"sshd", {kDropIn}, {again}, want.rollback_seconds};
+  return in_two_phases(context, phases, [&] { return change(context, want, again); });
 }
 
 }  // namespace

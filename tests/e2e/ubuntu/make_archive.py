@@ -26,7 +26,7 @@ POCKETS = ("", "-updates", "-security")
 # What lies in Ubuntu's universe, of the packages that images are made of.
 UNIVERSE = re.compile(r"fio|(lib)?openmpi|perftest|moosefs|systemd-boot|slurm|munge|prometheus|docker")
 # Sections that no server has packages of: half of Debian. A virtual machine reads the lists twice as fast without them.
-LEFT_OUT = {"cli-mono", "debug", "doc", "education", "electronics", "fonts", "games", "gnome", "gnu-r", "golang", "graphics", "hamradio", "haskell",
+LEFT_OUT = {"cli-mono", "debug", "doc", "education", "electronics", "games", "gnome", "gnu-r", "golang", "graphics", "hamradio", "haskell",
             "introspection", "java", "javascript", "kde", "lisp", "mail", "news", "ocaml", "php", "ruby", "rust", "science", "sound", "tex", "video",
             "xfce"}
 OS_RELEASE = """PRETTY_NAME="Look-alike of Ubuntu 24.04"
@@ -128,6 +128,10 @@ def own_packages(pool, key):
     own.stub("linux-image-generic", depends="linux-image-amd64, linux-firmware, intel-microcode, amd64-microcode")
     # The one from which a node can tell that it reads this pocket: Debian's own one is older.
     own.stub("hello", "99-0ubuntu0.1", files={"usr/bin/hello": (b"#!/bin/sh\necho hello\n", 0o755)}, pocket="-security")
+    # An empty list is none to apt, and Debian's updates have nothing of what UNIVERSE names.
+    for pocket in POCKETS[1:]:
+        own.stub(f"main-of{pocket}", pocket=pocket)
+        own.stub(f"moosefs-of{pocket}", pocket=pocket)
     return own.found
 
 
@@ -161,6 +165,8 @@ def main(folder, key, foreign):
         if name in replaced and "Filename: pool/own/" not in stanza:
             continue
         packages[pocket, "universe" if UNIVERSE.match(name) else "main"].append((name, stanza))
+    if not origins:
+        sys.exit("this computer's apt has no lists of its own Debian release: apt-get update")
     (folder / "origins.json").write_text(json.dumps({pool: uri for uri, pool in origins.items()}), encoding="utf-8")
     write_archive(folder / "good/ubuntu", key, packages)
     write_archive(folder / "foreign/ubuntu", foreign, packages)

@@ -9,7 +9,6 @@ kept. This process stays in its own network, from which it reaches the mirrors; 
 import ctypes
 import json
 import os
-import shutil
 import sys
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -27,22 +26,46 @@ class Archive(SimpleHTTPRequestHandler):
 
     def send_head(self):
         path = Path(self.translate_path(self.path))
-        try:
-            if not path.exists():
-                self.fetch(path)
-        except OSError as error:
-            self.log_error("%s: %s", self.path, error)
+        for prefix, origin in self.origins.items():
+            if path.exists() or not path.is_relative_to(self.folder / prefix):
+                continue
+            try:
+                source = urlopen(f"{origin}/{quote(str(path.relative_to(self.folder / prefix)))}", timeout=300)
+            except OSError as error:
+                self.log_error("%s: %s", self.path, error)
+                continue
+            self.send_response(200)
+            for header in ("Content-Type", "Content-Length", "Last-Modified"):
+                if source.headers[header]:
+                    self.send_header(header, source.headers[header])
+            if source.length is None:
+                self.send_header("Connection", "close")
+            self.end_headers()
+            return Fetched(source, path)
         return super().send_head()   # which answers 404 to what is not there
 
-    def fetch(self, path):
-        for prefix, origin in self.origins.items():
-            if not path.is_relative_to(self.folder / prefix):
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_name(f".{path.name}.{threading.get_ident()}")
-            with urlopen(f"{origin}/{quote(str(path.relative_to(self.folder / prefix)))}", timeout=300) as source, part.open("wb") as target:
-                shutil.copyfileobj(source, target)
-            part.rename(path)
+
+class Fetched:
+    """A mirror's file on its way to the client, who waits for no more than 30 s for its beginning; kept once it has been read to its end."""
+
+    def __init__(self, source, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.source, self.path, self.part = source, path, path.with_name(f".{path.name}.{threading.get_ident()}")
+        self.copy, self.whole = self.part.open("wb"), False
+
+    def read(self, size):
+        data = self.source.read(size)
+        self.copy.write(data)
+        self.whole = not data and not self.source.length   # what is missing of it; None: it did not say
+        return data
+
+    def close(self):
+        self.source.close()
+        self.copy.close()
+        if self.whole:
+            self.part.rename(self.path)
+        else:
+            self.part.unlink()
 
 
 def server_in(namespace, address, port):

@@ -1,4 +1,6 @@
 // What single step modules do beyond what all of them promise (tests/conformance/step_suite_test.cc).
+#include <algorithm>
+
 #include "agent/core/step.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
@@ -275,6 +277,17 @@ TEST_CASE("sshd: a drop-in that is read before muster's is refused") {
   r.machine.put("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n");
   r.machine.put("/etc/ssh/sshd_config.d/00-a.conf", "PasswordAuthentication yes\n");
   CHECK(r.apply("sshd", kHarden).error().code == Code::conflict);
+}
+
+TEST_CASE("sshd: a server that its socket started is restarted, by a rollback too") {
+  Run r;
+  r.machine.put("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n");
+  r.machine.units["ssh.socket"].active = true;
+  r.machine.broken = {"/usr/sbin/sshd -T"};
+  CHECK_FALSE(r.apply("sshd", kHarden).ok());
+  const auto& calls = r.machine.calls;
+  CHECK(std::count(calls.begin(), calls.end(), "systemctl try-restart ssh.service") == 2);
+  CHECK_FALSE(r.machine.called("systemctl try-reload-or-restart"));
 }
 
 TEST_CASE("user: keys are the complete set, and a broken sudoers file is never put in place") {

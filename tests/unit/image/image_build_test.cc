@@ -69,7 +69,7 @@ class PaperDebian : public Process {
   // One file per step in /srv.
   Result<Output> apply_layer(const std::string& root, const std::string& order) {
     TRY_(Files(root).write("/run/muster/log", "+ apt-get install\n"));
-    if (broken) return Output{1, "", "muster-agent: gpu/a: no such package"};
+    if (broken) return Output{1, "", "muster-agent: gpu/a: no such package" + std::string(900, '.') + "\n"};
     const Json steps = Json::parse(order)["steps"];
     for (const Json& step : steps) {
       resolver = Files(root).read("/etc/resolv.conf").value_or("none");

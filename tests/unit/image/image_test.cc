@@ -207,7 +207,8 @@ TEST_CASE("an image does not carry the resolver of the host that built it") {
       "#!/bin/sh\ncase \"$*\" in *is-enabled*systemd-resolved*) test -e \"$1/resolved\";; esac\n", 0755));
   const auto process = make_process();
   const auto left = [&](const std::string& script) {
-    REQUIRE(files.write("/tree/etc/resolv.conf", "nameserver 127.0.0.53\n"));
+    for (const char* name : {"/tree/etc/resolv.conf", "/tree/etc/.resolv.conf.systemd-resolved.bak"})
+      REQUIRE(files.write(name, "nameserver 127.0.0.53\n"));
     for (const char* folder : {"/tree/var/log", "/tree/etc/ssh"}) REQUIRE(files.make_directories(folder));
     REQUIRE(files.write("/script", script, 0755));
     const auto out = process->run({.argv = {"/bin/sh", tmp.path + "/script", tmp.path + "/tree"},
@@ -215,6 +216,7 @@ TEST_CASE("an image does not carry the resolver of the host that built it") {
     REQUIRE(out);
     INFO(out->err);
     REQUIRE(out->exit_code == 0);
+    CHECK_FALSE(files.exists("/tree/etc/.resolv.conf.systemd-resolved.bak"));
     if (const auto link = files.read_link("/tree/etc/resolv.conf"); link.ok()) return "-> " + *link;
     return files.read("/tree/etc/resolv.conf").value_or("nothing");
   };
