@@ -174,6 +174,13 @@ Samples samples_of_configuration() {
         [](FakeMachine&) {
           return Json{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}};
         }}},
+      {"subordinate_ids",
+       {[](FakeMachine& m) {
+          m.put("/etc/passwd", m.get("/etc/passwd") + "alice:x:1001:1001::/home/alice:/bin/bash\n");
+        },
+        [](FakeMachine&) {
+          return Json{{"users", {"alice"}}};
+        }}},
       {"group",
        {nothing,
         [](FakeMachine&) {
@@ -219,6 +226,11 @@ Samples samples_of_configuration() {
               {"key_url", "https://example.org/key"},
               {"key_sha256", sha256(kKey)},
               {"pins", Json::array({{{"packages", "*"}, {"pin", "origin example.org"}, {"priority", 90}}})}};
+        }}},
+      {"docker_settings",
+       {[](FakeMachine& m) { m.put("/etc/docker/daemon.json", R"({"log-driver":"journald"})"); },
+        [](FakeMachine&) {
+          return Json{{"settings", {{"iptables", false}}}};
         }}},
       {"download",
        {[](FakeMachine& m) { m.web["https://example.org/a.tar"] = "tarball\n"; },

@@ -258,6 +258,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return site(command);
   }
   if (program == "ldconfig") return good(get("/ldconfig"));
+  if (program == "/usr/bin/nvidia-ctk") return list_cdi_devices();
   if (program == "slurmctld" || program == "slurmd" || program == "slurmdbd" || program == "mariadbd")
     return good(get("/versions/" + program));
   if (program == "touch") return put(argv[1], ""), good();
@@ -274,6 +275,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return files().exists("/mfs/other-master") ? Output{1, "another one answers: master 10.20.0.12\n", ""}
                                                : good();
   if (program == "apt-cache") return show_package(argv.back());
+  if (program == "dpkg-deb")  // -f FILE FIELD...; the file is its own description
+    return get(argv[2]).starts_with("Package: ") ? good(get(argv[2])) : bad("not a Debian format archive");
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
   if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
@@ -332,6 +335,12 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
   if (has(argv, "--simulate"))
     return good((apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n") + apt_brings);
   for (const auto& name : names) {
+    if (name[0] == '/') {
+      std::string text = get(name);
+      text.insert(text.find('\n') + 1, "Status: install ok installed\n");
+      append("/var/lib/dpkg/status", text + "\n");
+      continue;
+    }
     const size_t equals = name.find('=');
     append("/var/lib/dpkg/status",
            fmt::format("Package: {}\nStatus: install ok installed\nVersion: {}\n\n", name.substr(0, equals),
@@ -449,6 +458,9 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
       if (!mounted.ok()) return mounted;
     }
     if (name.starts_with("muster-mfs-")) mount_moosefs(name, unit.active);
+    // Writes what the driver has now: the file /cdi-generated.
+    if (name == "nvidia-cdi-refresh.service" && argv[1] == "restart" && files().exists("/cdi-generated"))
+      put("/run/cdi/nvidia.yaml", get("/cdi-generated"));
   }
   return good();
 }

@@ -4,12 +4,12 @@
 //
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables and ip6tables with their
 // -restore and -save, ufw-init (fake_firewall.h), mdadm, sfdisk (the real one), mkfs.xfs, mount, dpkg,
-// apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, ldconfig (its list is
-// the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, the versions of Slurm's daemons and MariaDB
-// (files in /versions), true, false, touch, Ceph's programs with the rm, mv and chown they are used with
-// (fake_ceph.cc), MooseFS' master (fake_moosefs.cc), ip, networkctl and dcb over its ports (fake_network.cc),
-// storage of the site with stat, dd, cat and journalctl (fake_arrays.cc), sync, and cp -a of files. Any other
-// program is not found. Thread: one.
+// dpkg-deb, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, ldconfig (its
+// list is the file /ldconfig), nvidia-ctk (fake_toolkit.cc), mfs tools, exportfs, sinfo, scontrol, the
+// versions of Slurm's daemons and MariaDB (files in /versions), true, false, touch, Ceph's programs with the
+// rm, mv and chown they are used with (fake_ceph.cc), MooseFS' master (fake_moosefs.cc), ip, networkctl and
+// dcb over its ports (fake_network.cc), storage of the site with stat, dd, cat and journalctl
+// (fake_arrays.cc), sync, and cp -a of files. Any other program is not found. Thread: one.
 #pragma once
 
 #include <map>
@@ -114,6 +114,7 @@ class FakeMachine : public Process {
   Output packages(const std::vector<std::string>& argv);
   Output show_package(const std::string& word) const;
   Output read_sources(const std::vector<std::string>& argv) const;
+  Output list_cdi_devices() const;
   Output system(const std::vector<std::string>& argv);
   void reexec();
   void mount_moosefs(const std::string& unit, bool there);

@@ -86,6 +86,12 @@ Result<std::string> digest_of(const std::string& text, const char* key) {
   return "sha256:" + hex;
 }
 
+Status check_source_url(const std::string& url, const char* module) {
+  for (const char* scheme : {"https://", "http://", "file:/"})
+    if (url.starts_with(scheme)) return Ok{};
+  return fail(Code::invalid, fmt::format("{}: '{}' is not an https, http or file URL", module, url));
+}
+
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode, DurationMs deadline) {
   // For a file: URL, apt would only make a symbolic link to the local file.

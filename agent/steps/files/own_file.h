@@ -41,6 +41,8 @@ Status reload_units(StepContext& context);
 // Requests a reboot for a change that needs one. The `reboot` module restarts once for all requests.
 Status request_reboot(const Files& files, const std::string& who, const std::string& why);
 
+// invalid, for `module`: not an https, http or file URL.
+Status check_source_url(const std::string& url, const char* module);
 // Downloads `url` with apt's downloader and moves the file to `path` once its digest is verified. A wrong or
 // partial file never appears there.
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,

@@ -1,12 +1,13 @@
 // cdi: /etc/cdi/nvidia.json, which defines for container engines (Docker from 25 on, Podman, containerd,
 // Apptainer with --device) what a container that requests nvidia.com/gpu=0 or =all gets: the driver's device
-// files and libraries. A host that has such a file of its own keeps it, and ours is not written.
+// files and libraries. A host that has such a file of its own keeps it, and ours is not written. Where
+// NVIDIA's Container Toolkit has a unit that writes one, ours is removed: the toolkit's has its hooks.
 //
-// The file has the content that `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit would write, as far
-// as compute programs need it; no distribution's archive has the toolkit. The toolkit's hooks are left out: a
-// container finds the libraries where this system has them, and Debian's and Ubuntu's loaders look there. The
-// libraries are those in the cache of this system's loader (`ldconfig -p`). Format: the Container Device
-// Interface's SPEC.md, 0.5.0.
+// The file has the content that the toolkit's `nvidia-ctk cdi generate` would write, as far as compute
+// programs need it; no distribution's archive has the toolkit. The hooks are left out: a container finds the
+// libraries where this system has them, and Debian's and Ubuntu's loaders look there. The libraries are those
+// in the cache of this system's loader (`ldconfig -p`). Format: the Container Device Interface's SPEC.md,
+// 0.5.0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +28,10 @@ constexpr const char* kKind = "nvidia.com/gpu";
 constexpr const char* kControls[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
                                      "/dev/nvidia-modeset"};
 constexpr const char* kPrograms[] = {"/usr/bin/nvidia-smi"};
+constexpr const char* kToolkit = "/usr/bin/nvidia-ctk";
+constexpr const char* kRefresh = "nvidia-cdi-refresh.service";
+constexpr const char* kUnitFolders[] = {"/etc/systemd/system/", "/usr/lib/systemd/system/",
+                                        "/lib/systemd/system/"};
 constexpr const char* kNeeded[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
 constexpr int64_t kMostGpus = 64;
 
@@ -45,8 +50,18 @@ MUSTER_PARAMETERS(WantedCdi, required(gpus, "number of GPUs, the first of which 
 struct CdiOthers {
   std::string served_by;  // the file from which engines read all these devices; "" if none
   std::string problem;    // why engines find no device, or a wrong one, and what to do; "" if all is well
-  bool ours_in_the_way = false;  // engines would find no device if muster's file existed as well
+  bool ours_in_the_way = false;  // muster's file must not exist: a conflict, or the toolkit makes its own
+  bool refreshed = false;        // by the toolkit's unit
 };
+
+// The unit runs at boot, perhaps before the driver is loaded, and when modules.dep changes: its file can be
+// missing or stale. A masked unit writes none.
+bool has_refresh_unit(const Files& files) {
+  for (const char* folder : kUnitFolders)
+    if (const std::string path = std::string(folder) + kRefresh; files.exists(path))
+      return files.read_link(path).value_or("") != "/dev/null";
+  return false;
+}
 
 // The values of a key anywhere in the text: plain_values_of("- name: \"0\"", "name") is {"0"}.
 std::vector<std::string> plain_values_of(const std::string& text, const std::string& key) {
@@ -101,18 +116,36 @@ std::vector<Other> others_in(const Files& files, const std::string& folder,
   return out;
 }
 
+// `nvidia-ctk cdi generate` names a GPU "0", "gpu0" or "GPU-<UUID>", and each part of a divided one (MIG)
+// "0:1", "mig0:1" or "MIG-<UUID>"; it may use several of these for one GPU. Returns which device is not
+// there; "" if each GPU, or a part of it, has a name, and all of them together have the name "all".
+std::string unnamed(const std::set<std::string>& names, int64_t gpus) {
+  std::set<std::string> indices, uuids;
+  for (const auto& name : names) {
+    const bool has_prefix = name.starts_with("gpu") || name.starts_with("mig");
+    if (name.starts_with("GPU-") || name.starts_with("MIG-")) uuids.insert(name);
+    indices.insert(name.substr(has_prefix ? 3 : 0, name.find(':') - (has_prefix ? 3 : 0)));
+  }
+  if (names.count("all") == 0) return "does not define the device 'all'";
+  if (static_cast<int64_t>(uuids.size()) >= gpus) return "";
+  for (int64_t i = 0; i < gpus; ++i)
+    if (indices.count(std::to_string(i)) == 0) return fmt::format("does not define the device '{}'", i);
+  return "";
+}
+
 // Describes what is wrong with `other`: a device that it does not define, or a path that does not exist on
 // this node; "" if it is complete. `alone`: there is no second file that may define the missing devices.
-std::string lacking(const Files& files, const Other& other, const std::set<std::string>& devices,
-                    bool alone) {
-  const auto names = names_in(other.text);
-  for (const auto& device : devices)
-    if (alone && names.count(device) == 0) return fmt::format("does not define the device '{}'", device);
-  const auto sources = plain_values_of(other.text, "hostPath");
+std::string lacking(const Files& files, const Other& other, int64_t gpus, bool alone) {
+  if (std::string device = unnamed(names_in(other.text), gpus); alone && !device.empty()) return device;
+  const auto sources = plain_values_of(other.text, "hostPath"), paths = plain_values_of(other.text, "path");
+  // UUIDs do not show of which GPU a part is.
+  for (int64_t i = 0; i < gpus && alone; ++i)
+    if (std::find(paths.begin(), paths.end(), fmt::format("/dev/nvidia{}", i)) == paths.end())
+      return fmt::format("does not name /dev/nvidia{}", i);
   for (const auto& path : sources)
     if (!files.exists(path)) return fmt::format("names {}, which does not exist on this node", path);
   // For a device with a `hostPath`, `path` is that in the container; for a hook, a program on this node.
-  for (const auto& path : plain_values_of(other.text, "path")) {
+  for (const auto& path : paths) {
     const bool has_source = std::any_of(sources.begin(), sources.end(),
                                         [&](const std::string& source) { return source.ends_with(path); });
     if (!has_source && path.starts_with('/') && !files.exists(path))
@@ -127,9 +160,14 @@ CdiOthers others(const Files& files, int64_t gpus) {
   for (int64_t i = 0; i < std::min(gpus, kMostGpus); ++i) devices.insert(std::to_string(i));
   const auto beside = others_in(files, "/etc/cdi", devices), above = others_in(files, "/run/cdi", devices);
   const auto& winners = above.empty() ? beside : above;
+  out.refreshed = has_refresh_unit(files);
+  out.ours_in_the_way = out.refreshed || !beside.empty();
+  if (winners.empty() && out.refreshed)
+    out.problem = fmt::format("{} has written no file for {} to /run/cdi: see `systemctl status {}`",
+                              kRefresh, kKind, kRefresh);
   if (winners.empty()) return out;
   const Other& first = winners.front();
-  const bool alone = above.empty() || !beside.empty();
+  const bool alone = above.empty() || out.ours_in_the_way;
   // Two files in one folder that define the same device cancel each other, even if the other folder also
   // defines it: engines ignore devices in conflict.
   const auto& doubled = beside.size() > 1 ? beside : above;
@@ -137,7 +175,7 @@ CdiOthers others(const Files& files, int64_t gpus) {
     out.problem = fmt::format(
         "{} and {} both define {} devices, so container engines use neither definition: remove one file",
         doubled[0].path, doubled[1].path, kKind);
-  } else if (const std::string lacks = lacking(files, first, devices, alone); !lacks.empty()) {
+  } else if (const std::string lacks = lacking(files, first, gpus, alone); !lacks.empty()) {
     out.problem = fmt::format(
         "{} {}, but container engines read devices from this file: regenerate it (`nvidia-ctk cdi generate "
         "--output={}`) or remove it (`rm {}`)",
@@ -145,7 +183,6 @@ CdiOthers others(const Files& files, int64_t gpus) {
   } else {
     out.served_by = first.path;
   }
-  out.ours_in_the_way = !beside.empty();
   return out;
 }
 
@@ -223,8 +260,11 @@ Result<CheckResult> check_cdi(StepContext& context, const WantedCdi& want) {
   if (!found.ours_in_the_way)
     add_difference(context.files, file, diff);
   else if (context.files.exists(kFile))
-    diff.add(fmt::format(
-        "{} must be removed: container engines ignore a device that two files in one folder define", kFile));
+    diff.add(found.refreshed
+                 ? fmt::format("{} must be removed: {} writes one", kFile, kRefresh)
+                 : fmt::format("{} must be removed: container engines ignore a device that two files in one "
+                               "folder define",
+                               kFile));
   CheckResult out = diff.result();
   if (standin_gpus(context.files))
     out.note = fmt::format("{}: the devices are the lab's stand-ins", kSimulatedGpu);
@@ -236,7 +276,11 @@ Result<CheckResult> check_cdi(StepContext& context, const WantedCdi& want) {
 
 Status apply_cdi(StepContext& context, const WantedCdi& want) {
   TRY(const OwnFile file, file_of(context, want.gpus));
-  const CdiOthers found = others(context.files, want.gpus);
+  CdiOthers found = others(context.files, want.gpus);
+  if (found.refreshed && !found.problem.empty()) {
+    TRY_(run_tool(context, {"systemctl", "restart", kRefresh}));  // a start does nothing: it stays active
+    found = others(context.files, want.gpus);
+  }
   if (!found.problem.empty()) return fail(Code::denied, found.problem);
   return found.ours_in_the_way ? context.files.remove(kFile) : put(context.files, file);
 }
@@ -249,10 +293,24 @@ Status there(const Files& files, const Json& edits, const char* list, const char
   return Ok{};
 }
 
+// The toolkit lists what engines find in all files together, one qualified name a line.
+Status listed(StepContext& context, int64_t gpus) {
+  TRY(const std::string list, run_tool(context, {kToolkit, "cdi", "list"}));
+  const std::string kind = std::string(kKind) + "=";
+  std::set<std::string> names;
+  for (const auto& line : split_lines(list))
+    if (line.starts_with(kind)) names.insert(trim(line.substr(kind.size())));
+  const std::string lacks = unnamed(names, gpus);
+  if (lacks.empty()) return Ok{};
+  return fail(Code::failed,
+              fmt::format("`nvidia-ctk cdi list` {}; it lists {} devices of {}", lacks, names.size(), kKind));
+}
+
 Status verify_cdi(StepContext& context, const WantedCdi& want) {
   TRY(const auto seen, check_cdi(context, want));
   if (seen.holds == Holds::not_applicable) return Ok{};
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
+  if (context.files.exists(kToolkit)) TRY_(listed(context, want.gpus));
   if (others(context.files, want.gpus).ours_in_the_way) return Ok{};  // the host's own file was checked
   TRY(const std::string text, context.files.read(kFile));
   TRY(const Json spec, parse_json(text));
@@ -272,9 +330,12 @@ StepModule cdi_module() {
       .help =
           "Writes /etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as "
           "nvidia.com/gpu=all, with the driver's device files, its libraries known to ldconfig, and "
-          "nvidia-smi. Every path in the file is then verified to exist. A host's own file for these "
-          "devices in /etc/cdi or /run/cdi is kept: if it is complete, muster's file is not written; "
-          "otherwise the step fails.",
+          "nvidia-smi. Every path in the file is then verified to exist, and `nvidia-ctk cdi list`, where "
+          "NVIDIA's Container Toolkit is installed, must list each device. A host's own file for these "
+          "devices in /etc/cdi or /run/cdi is kept, whether it names GPUs by index or UUID, or MIG devices: "
+          "if it is complete, muster's file is not written; otherwise the step fails. Where the toolkit's "
+          "nvidia-cdi-refresh.service is installed, muster's file is removed; if that of the service is "
+          "missing or stale, the service is restarted.",
       .check = check_cdi,
       .apply = apply_cdi,
       .verify = verify_cdi,

@@ -23,9 +23,7 @@ MUSTER_PARAMETERS(WantedDownload, required(url, "https, http or file URL"),
 Status complete_download(const StepContext&, WantedDownload& want) {
   if (want.path.empty() || want.path[0] != '/')
     return fail(Code::invalid, "download: 'path' must be absolute");
-  const auto has_scheme = [&](const char* scheme) { return want.url.starts_with(scheme); };
-  if (!has_scheme("https://") && !has_scheme("http://") && !has_scheme("file:/"))
-    return fail(Code::invalid, "download: '" + want.url + "' is not an https, http or file URL");
+  TRY_(check_source_url(want.url, "download"));
   TRY(want.sha256, digest_of(want.sha256, "sha256"));
   TRY(want.mode_bits, parse_mode(want.mode));
   return Ok{};

@@ -1,5 +1,5 @@
-// package: installs packages with apt. A check reads dpkg's status file and normally starts no process; only
-// apply runs apt-get.
+// package: installs packages with apt, from archives by name and from .deb files by digest. A check reads
+// dpkg's status file and normally starts no process; only apply runs apt-get.
 #include <fnmatch.h>
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 
 #include "agent/core/parameters.h"
 #include "agent/steps/packages/dpkg_status.h"
+#include "agent/steps/packages/package_files.h"
 #include "agent/steps/packages/package_names.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/unattended.h"
@@ -35,6 +36,7 @@ using Locks = std::vector<VersionLock>;
 
 struct WantedPackage {
   Texts names;
+  std::vector<PackageFile> files;
   std::map<std::string, Json> also;  // codename, or ID of a distribution -> a list, or one name
   bool install = true;
   std::optional<bool> hold;
@@ -45,9 +47,12 @@ struct WantedPackage {
 };
 MUSTER_PARAMETERS(
     WantedPackage,
-    required(names,
+    optional(names,
              "package names, optionally `name=version`; `a|b`: the first of these that an "
              "archive has; `{kernel}` in a name: the release of the newest kernel"),
+    optional(files,
+             "packages that no archive has: [{url, sha256}] of .deb files, installed in the same run as "
+             "`names`, with their dependencies; an entry with an empty `url` and `sha256` is left out"),
     optional(also,
              "additional names for one release or one distribution only, by VERSION_CODENAME or ID of "
              "/etc/os-release: {CODENAME: [NAME]}"),
@@ -78,6 +83,9 @@ Status add_others(const Files& files, WantedPackage& want) {
 }
 
 Status complete_package(const StepContext& context, WantedPackage& want) {
+  if (want.names.empty() && want.also.empty() && want.files.empty())
+    return fail(Code::invalid, "package: 'names' or 'files' is required");
+  TRY_(complete_files(want.files));
   for (const auto& [packages, version] : want.locked)
     if (packages.empty() || version.empty() || std::count(packages.begin(), packages.end(), "") > 0)
       return fail(Code::invalid, "package: a lock must be {packages: [patterns], version: pattern}");
@@ -163,6 +171,25 @@ std::vector<std::string> missing(StepContext& context, const Packages& have, con
   return out;
 }
 
+std::vector<PackageFile> missing_files(const StepContext& context, const Packages& have,
+                                       const std::vector<PackageFile>& files) {
+  std::vector<PackageFile> out;
+  for (const auto& file : files) {
+    const auto package = package_of(context.files, file);
+    const auto it = package ? have.find(package->name) : have.end();
+    if (it == have.end() || it->second.version != package->version) out.push_back(file);
+  }
+  return out;
+}
+
+// One package of each choice, and those of the files, as far as these have been installed before.
+Chosen choose_with_files(StepContext& context, const Packages& have, const WantedPackage& want) {
+  Chosen out = choose(context, have, want.choices);
+  for (const auto& file : want.files)
+    if (auto package = package_of(context.files, file)) out.packages.push_back(std::move(*package));
+  return out;
+}
+
 std::map<std::string, std::string> versions_of(const Packages& packages) {
   std::map<std::string, std::string> out;
   for (const auto& [name, entry] : packages) out[name] = entry.version;
@@ -187,7 +214,9 @@ std::vector<std::string> wrongly_held(StepContext& context, const Packages& have
 
 CheckResult compare(StepContext& context, const Packages& have, const WantedPackage& want) {
   Diff diff;
-  const Chosen chosen = choose(context, have, want.choices);
+  const Chosen chosen = choose_with_files(context, have, want);
+  for (const auto& file : want.files)
+    if (!package_of(context.files, file)) diff.add("not installed: " + file.url);
   for (const auto& one : chosen.packages) {
     const auto it = stand_for(context, have, one);
     if (it == have.end())
@@ -311,8 +340,10 @@ Status install(StepContext& context, const Packages& have, const WantedPackage& 
   const std::string all = join(words, " ");
   say(context, "installing " + all);
   std::vector<std::string> options = {"install", "--no-install-recommends"};
-  if (all.find('=') != std::string::npos)  // an exact version also replaces a newer or a held one
+  const bool files = all.find('/') != std::string::npos;
+  if (files || all.find('=') != std::string::npos)  // an exact version also replaces a newer or a held one
     options.insert(options.end(), {"--allow-downgrades", "--allow-change-held-packages"});
+  if (files) options.push_back("--reinstall");  // of the same version from a file with another digest
   words.insert(words.begin(), options.begin(), options.end());
   auto simulated_words = words;
   simulated_words.insert(simulated_words.begin(), "--simulate");
@@ -330,22 +361,33 @@ Status install(StepContext& context, const Packages& have, const WantedPackage& 
   return Ok{};
 }
 
+// `words`: the missing packages of `names`.
+Status install_with_files(StepContext& context, const Packages& have, const WantedPackage& want,
+                          std::vector<std::string> words) {
+  FetchedFiles fetched(context.files);
+  for (const auto& file : missing_files(context, have, want.files)) TRY_(fetched.add(context, file));
+  for (auto& path : fetched.paths()) words.push_back(std::move(path));
+  if (words.empty()) return Ok{};
+  TRY_(install(context, have, want, std::move(words)));
+  return fetched.write_record();
+}
+
 Status apply_package(StepContext& context, const WantedPackage& want) {
   TRY(auto have, installed_packages(context.files));
-  Chosen chosen = choose(context, have, want.choices);
-  if (auto words = missing(context, have, chosen); !words.empty()) {
+  auto words = missing(context, have, choose(context, have, want.choices));
+  for (const auto& file : missing_files(context, have, want.files)) words.push_back(file.url);
+  if (!words.empty()) {
     if (!want.install)
       return fail(Code::conflict,
                   "the image lacks " + join(words, " ") + "; add these packages to the image recipe");
     TRY_(finish_interrupted_run(context));
     TRY(have, installed_packages(context.files));
-    TRY(chosen, choose_to_install(context, have, want));
-    if (words = missing(context, have, chosen); !words.empty())
-      TRY_(install(context, have, want, std::move(words)));
+    TRY(const Chosen chosen, choose_to_install(context, have, want));
+    TRY_(install_with_files(context, have, want, missing(context, have, chosen)));
     TRY(have, installed_packages(context.files));
   }
   TRY_(check_locks(have, "", want.locked));
-  const auto held = wrongly_held(context, have, want, chosen);
+  const auto held = wrongly_held(context, have, want, choose_with_files(context, have, want));
   if (held.empty()) return Ok{};
   std::vector<std::string> argv = {"apt-mark", *want.hold ? "hold" : "unhold"};
   argv.insert(argv.end(), held.begin(), held.end());
@@ -362,8 +404,9 @@ StepModule package_module() {
       .help =
           "Installs packages with apt (`name=version` for one version, in which `*` is a wildcard) and holds "
           "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
-          "version outside `locked`, stops the step before anything is changed. If all packages are "
-          "installed, only dpkg's status file is read.",
+          "version outside `locked`, stops the step before anything is changed. A file of `files` counts as "
+          "installed if a record has its digest and dpkg the version of its package; one with another digest "
+          "is not installed. If all packages are installed, only dpkg's status file and the record are read.",
       .check = check_package,
       .apply = apply_package,
       .complete = complete_package,

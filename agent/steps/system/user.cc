@@ -11,6 +11,7 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
+#include "agent/steps/system/subordinate_ids.h"
 
 namespace muster::steps {
 namespace {
@@ -88,6 +89,17 @@ Result<CheckResult> check_user(StepContext& context, const WantedUser& want) {
   return differs(want.name + ": " + diff.result().diff);
 }
 
+// Options of useradd: of subordinate ids it takes the first range that is free from SUB_UID_MIN on.
+std::vector<std::string> subordinate_options(int64_t uid) {
+  std::vector<std::string> out;
+  const auto start = subordinate_start(uid);
+  for (const char* kind : {"UID", "GID"})
+    if (start)
+      out.insert(out.end(), {"-K", fmt::format("SUB_{}_MIN={}", kind, *start), "-K",
+                             fmt::format("SUB_{}_MAX={}", kind, kLastSubordinateId)});
+  return out;
+}
+
 Status make_account(StepContext& context, const WantedUser& want) {
   const auto user = find_user(context.files, want.name);
   std::vector<std::string> argv;
@@ -95,6 +107,8 @@ Status make_account(StepContext& context, const WantedUser& want) {
     // -m creates a missing home from /etc/skel; one that survived a re-image is not changed.
     argv = {"useradd", "-m", "-d", want.home, "-s", want.shell, "-p", "*"};
     if (want.uid > 0) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
+    const auto subordinate = subordinate_options(want.uid);
+    argv.insert(argv.end(), subordinate.begin(), subordinate.end());
     // A group of that name from an earlier step becomes the user's primary group.
     if (find_group(context.files, want.name))
       argv.insert(argv.end(), {"-g", want.name});

@@ -49,9 +49,9 @@ Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   return step;
 }
 
-// True if the packages depend on what the archives have, or on the kernel in the tree.
+// True if the packages depend on what the archives have, on files, or on the kernel in the tree.
 bool needs_a_tree(const Json& params) {
-  for (const char* key : {"hold", "locked", "if_offered"})
+  for (const char* key : {"hold", "locked", "if_offered", "files"})
     if (params.contains(key)) return true;
   const auto names = names_of(params, "name", "names");
   return std::any_of(names.begin(), names.end(),

@@ -18,9 +18,10 @@ using namespace muster;
 namespace {
 
 // Their check is about what they put there themselves.
-const std::set<std::string> kWritten = {
-    "apt_repository", "archive", "config",    "directory", "download",     "file",      "group",
-    "limits",         "line",    "nccl_conf", "package",   "time_servers", "udev_rule", "user"};
+const std::set<std::string> kWritten = {"apt_repository",  "archive",      "config",    "directory",
+                                        "docker_settings", "download",     "file",      "group",
+                                        "limits",          "line",         "nccl_conf", "package",
+                                        "subordinate_ids", "time_servers", "udev_rule", "user"};
 // "playbook/step" -> who looks at the effect instead.
 const std::map<std::string, std::string> kElsewhere = {
     {"base/account", "playbook ssh: who may log in, and the probe that passwords are refused"},

@@ -100,9 +100,13 @@ TEST_CASE("baking: a name of no release, and a playbook for another distribution
   CHECK(refused(other) == Code::invalid);
 }
 
-TEST_CASE("baking: versions that are locked or held need the step itself, not only its packages") {
+TEST_CASE(
+    "baking: files, and versions that are locked or held, need the step itself, not only its packages") {
   const char* held = "  - { name: p, phase: image, module: package, params: { names: [ a ], hold: true } }\n";
   CHECK(baked({{"p", playbook(held)}}, {"p"}).layers.size() == 1);
+  const char* files =
+      "  - { name: p, phase: image, module: package, params: { files: [ { url: \"\", sha256: \"\" } ] } }\n";
+  CHECK(baked({{"p", playbook(files)}}, {"p"}).layers.size() == 1);
 }
 
 TEST_CASE("baking: what depends on a node is refused, and so is an unknown playbook") {
