@@ -119,6 +119,7 @@ muster_folder(agent LINK agent/boot agent/checks agent/core agent/facts agent/im
 
 # The measurements. kernels/ itself and kernels/gpu/ hold programs (below, cmake/extra.cmake, cmake/gpu.cmake).
 muster_folder(kernels/common LINK base sys NEEDS Threads::Threads ${CMAKE_DL_LIBS})
+muster_folder(kernels/containers LINK base host kernels/common)
 muster_folder(kernels/cpu LINK base host kernels/common)
 muster_folder(kernels/drives LINK base host kernels/common)
 muster_folder(kernels/rdma LINK base host kernels/common sys)

@@ -9,8 +9,8 @@ if(test_sources)
   set_source_files_properties(tests/source_dir.cc PROPERTIES
     COMPILE_DEFINITIONS "MUSTER_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";MUSTER_BUILD_DIR=\"${CMAKE_BINARY_DIR}\"")
   add_dependencies(muster_tests muster-agent)  # which they start
-  target_link_libraries(muster_tests PRIVATE muster_cli muster_controller muster_agent muster_kernels_drives muster_kernels_together
-    muster_kernels_gpu_logic muster_controller_report_import)
+  target_link_libraries(muster_tests PRIVATE muster_cli muster_controller muster_agent muster_kernels_containers muster_kernels_drives
+    muster_kernels_together muster_kernels_gpu_logic muster_controller_report_import)
   # Half of a build is tests, and of these half was optimization of what runs once.
   if(CMAKE_BUILD_TYPE STREQUAL "Dev")
     target_compile_options(muster_tests PRIVATE -O0)

@@ -13,6 +13,8 @@
 #include "base/perftest_files.h"
 #include "kernels/common/kernels.h"
 #include "kernels/common/program.h"
+#include "kernels/containers/containers.h"
+#include "kernels/containers/test_container.h"
 #include "kernels/counters/counters.h"
 #include "kernels/counters/nvml.h"
 #include "kernels/cpu/cpu.h"
@@ -159,6 +161,7 @@ struct Arguments {
   uint64_t checksum_mib = 4;
   DrivesOptions drives;
   CountersOptions counters;
+  ContainersOptions containers;
   together::GroupArguments group;
   std::string seed = "1";
   std::string nvml;
@@ -226,6 +229,12 @@ void declare_parts(Verb& app, Arguments& a) {
       .needs("--since");
   counters.add_option("--nvml", &a.nvml,
                       fmt::format("path of {}; empty: next to this program", kNvmlProgram));
+}
+
+void declare_containers(Verb& app, Arguments& a) {
+  app.add_verb("containers",
+               "start a container with each engine of this node, and count the GPUs and RDMA devices in it")
+      .add_option("--seconds", &a.containers.seconds, "time budget of all engines together");
 }
 
 void declare_link(Verb& app, Arguments& a) {
@@ -406,6 +415,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "link-serve")
     return serve<LinkServer>(kernel, a, a.serve, [](LinkServer& server) { return server.run(); });
   const auto process = make_process();
+  if (kernel == "containers") return run_containers(files, *process, a.containers);
   a.rdma.perftest = a.rdma_serve.perftest = carried_perftest(a.perftest, own_folder());
   if (kernel == "rdma-serve")
     return serve<RdmaServer>(kernel, a, a.rdma_serve,
@@ -419,6 +429,7 @@ int main_with(int argc, char** argv) {
   Verb app("muster-accept: acceptance kernels for one node");
   declare_compute(app, arguments);
   declare_parts(app, arguments);
+  declare_containers(app, arguments);
   declare_link(app, arguments);
   declare_rdma(app, arguments);
   declare_storage(app, arguments);
@@ -434,4 +445,9 @@ int main_with(int argc, char** argv) {
 }  // namespace
 }  // namespace muster::kernels
 
-int main(int argc, char** argv) { return muster::kernels::main_with(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace muster::kernels;
+  if (argc == 0 || !is_containers_program(argv[0])) return main_with(argc, argv);
+  fmt::print("{}\n", devices_text(open_devices(muster::Files())));
+  return 0;
+}

@@ -14,8 +14,8 @@
 namespace muster::checks {
 namespace {
 
-constexpr const char* kKernels[] = {"dgemm", "stream",         "sdc",          "drives", "pcie", "counters",
-                                    "fio",   "checksum-write", "checksum-read"};
+constexpr const char* kKernels[] = {"dgemm",    "stream",     "sdc", "drives",         "pcie",
+                                    "counters", "containers", "fio", "checksum-write", "checksum-read"};
 // Kernels of muster-accept-gpu: its subcommands with the prefix "gpu-".
 constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
                                        "gpu-copies", "gpu-nccl", "gpu-training"};
@@ -347,8 +347,8 @@ StepModule accept_module() {
       .name = "accept",
       .help =
           "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, "
-          "fio, checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, "
-          "gpu-copies, gpu-nccl or gpu-training.",
+          "containers, fio, checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, "
+          "gpu-memory, gpu-copies, gpu-nccl or gpu-training.",
       .measure = measure_kernel,
   }));
 }

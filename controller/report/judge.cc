@@ -382,7 +382,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     if (ran && absent.is_array() && std::find(absent.begin(), absent.end(), Json(metric)) != absent.end()) {
       check.verdict = Verdict::not_applicable;
       check.mandatory = false;
-      check.reason = "this machine does not have this counter";
+      check.reason = "this machine does not have what is counted here";
     }
     const Json& hidden = field(field(field(step.result, "detail"), "not_looked_at"), metric.c_str());
     if (ran && hidden.is_string()) {

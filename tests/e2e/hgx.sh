@@ -5,7 +5,7 @@
 # stands on: controller/engines/{engine,local_engine,moosefs_engine,nfs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/rollout/service controller/{api,boot,bringup,current,executor,image,link,locate,nodes,plan,report,run,spec,store,trust}
-# stands on: docs/first-cluster.md hardware host images/debian-13.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} lab
+# stands on: docs/first-cluster.md hardware host images/debian-13.yaml kernels/* kernels/{common,containers,counters,cpu,drives,link,rdma,together,training} lab
 # stands on: lab/* lab/stub-gpu playbooks/acceptance/quick.yaml playbooks/acceptance/standard.yaml playbooks/apptainer.yaml playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/networks.yaml
 # stands on: playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml playbooks/storage-nfs.yaml playbooks/storage-shared.yaml

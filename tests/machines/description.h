@@ -14,6 +14,7 @@
 //              `product`, `vpd`: name and vendor's field of its vital product data.
 //              `under`: the upstream port of the switch above it. `link`, `max`, `slot`: [lanes, GT/s] of the
 //              trained link, of the device, of the port above it.
+//   engines    container engines and their versions; they give containers all devices but those in `hidden`
 //   measured   what the loads print; those of a port, a drive or a GPU are with the device
 //   expect     what a report has to say (statements of tests/machines/play.h), `parts` the devices that count
 //   today      {healthy: [...], fault: [...]}: how the present answer differs, "+ said", "- not said"

@@ -40,6 +40,7 @@ void add_system(const Tree& tree, const Json& node) {
            "Iface\tDestination\tGateway\tFlags\n" + text(node, "address_on") + "\t00000000\tFE03000A\t0003");
   tree.put("/sys/firmware/efi/fw_platform_size", "64");
   tree.put("/usr/bin/setpriv", "");
+  tree.folder("/var/tmp");
   tree.put("/dev/kmsg", "6,1,0,-;Linux version " + text(node, "system/kernel"));
 }
 
@@ -85,6 +86,7 @@ void add_gpu(const Tree& tree, const Json& node, const Json& gpu, int number) {
                   "DMA Size: \t 52 bits\nBus Location: \t {}\nDevice Minor: \t {}",
                   text(gpu, "model"), 200 + number, gpu_uuid(node, gpu), text(gpu, "vbios", "96.00.61"),
                   address, number));
+  tree.put(fmt::format("/dev/nvidia{}", number), "");
 }
 
 void add_driver(const Tree& tree, const Json& node) {
@@ -94,6 +96,7 @@ void add_driver(const Tree& tree, const Json& node) {
   tree.put("/proc/driver/nvidia/version",
            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " + version + "  Release Build");
   tree.put("/dev/nvidiactl", "");
+  tree.put("/etc/cdi/nvidia.yaml", "kind: nvidia.com/gpu");
   tree.put("/sys/module/nvidia_peermem/refcnt", "0");
   std::string state;
   int number = 0;

@@ -115,6 +115,8 @@ void add_rdma(Places& places, const Json& node, const Json& port, int number) {
                     folder = places.folder(address) + "/infiniband/" + name;
   tree.link_up("/sys/class/infiniband/" + name, folder);
   tree.link_up(folder + "/device", places.folder(address));
+  tree.put(fmt::format("/sys/class/infiniband_verbs/uverbs{}/ibdev", number), name);
+  tree.put(fmt::format("/dev/infiniband/uverbs{}", number), "");
   tree.put(folder + "/fw_ver", text(rdma, "firmware"));
   tree.put(folder + "/board_id", text(rdma, "board"));
   tree.put(folder + "/hca_type", text(rdma, "type"));

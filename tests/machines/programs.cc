@@ -11,6 +11,8 @@
 #include "base/split.h"
 #include "kernels/common/connection.h"
 #include "kernels/common/kernels.h"
+#include "kernels/containers/containers.h"
+#include "kernels/containers/test_container.h"
 #include "kernels/counters/counters.h"
 #include "kernels/counters/nvml.h"
 #include "kernels/cpu/cpu.h"
@@ -185,6 +187,19 @@ Json drives(const FleetNode& node) {
     result["detail"].erase("absent");
   }
   return out;
+}
+
+// ---- containers
+
+Output engine(const FleetNode& node, const std::vector<std::string>& argv) {
+  const std::string version = text(node.machine, "engines/" + argv[0]);
+  if (argv[1] == "info")
+    return {0, dump_json({{"ServerVersion", version}, {"CDISpecDirs", Json::array({"/etc/cdi"})}}), ""};
+  if (argv[1] == "--version") return {0, version + "\n", ""};
+  if (argv[1] != "run") return {0, "", ""};
+  kernels::DeviceFiles inside = kernels::open_devices(node.files());
+  for (const Json& path : at(node.machine, "hidden")) inside.erase(path.get<std::string>());
+  return {0, kernels::devices_text(inside) + "\n", ""};
 }
 
 // ---- links
@@ -399,6 +414,10 @@ Result<Output> Programs::run(const Command& command) {
     if (at(node.machine, "perftest") == false) return fail(Code::not_found, "ib_write_bw: not found");
     return perftest(fleet_, node, argv);
   }
+  if (argv[0] == "tar") return Output{0, "", ""};
+  if (argv[0].ends_with(kernels::kContainersProgram))
+    return Output{0, kernels::devices_text(kernels::open_devices(node.files())) + "\n", ""};
+  if (at(node.machine, "engines").contains(argv[0])) return engine(node, argv);
   const std::string program = last_component(argv[0]), kernel = argv.size() > 1 ? argv[1] : "";
   const Options options = options_of(argv);
   if (program == "muster-accept-gpu") return printed(gpu_program(node, kernel, options));
@@ -409,6 +428,9 @@ Result<Output> Programs::run(const Command& command) {
   if (kernel == "counters") return printed(counters(node, options));
   if (kernel == "pcie") return printed(kernels::run_pcie(node.files()));
   if (kernel == "drives") return printed(drives(node));
+  if (kernel == "containers")
+    return printed(
+        kernels::run_containers(node.files(), *this, {.program = node.files().real("/usr/bin/setpriv")}));
   if (kernel == "link") return printed(link(node, fleet_.by_address(options.at("to")), options));
   if (kernel == "rdma") return printed(rdma(fleet_, own_, options));
   if (kernel == "group") return printed(group(fleet_, options));
