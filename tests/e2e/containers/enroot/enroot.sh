@@ -12,7 +12,7 @@ done < <(cat /etc/enroot/enroot.conf /etc/enroot/enroot.conf.d/*.conf 2>/dev/nul
 : "${ENROOT_RUNTIME_PATH:=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}/enroot}" "${ENROOT_DATA_PATH:=$HOME/.local/share/enroot}"
 : "${ENROOT_CACHE_PATH:=$HOME/.cache/enroot}" "${ENROOT_TEMP_PATH:=/tmp}"
 for folder in "$ENROOT_RUNTIME_PATH" "$ENROOT_DATA_PATH" "$ENROOT_CACHE_PATH"; do
-  [[ -d $folder ]] || mkdir -p -m 700 "$folder" || fail "Could not create directory: $folder"
+  [[ -d $folder ]] || install -d -m 700 "$folder" || fail "Could not create directory: $folder"
 done
 yes() { [[ ${1:-} =~ ^(y|yes|on|true|1)$ ]]; }
 
