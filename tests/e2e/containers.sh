@@ -2,10 +2,9 @@
 # playbook containers, SIMULATED GPUs: docker, podman, apptainer, then stand-ins of toolkit, enroot, pyxis; two nodes with MPI; ports, registry, re-image, refusals
 # Docker, podman, Apptainer, Slurm and its PMIx are real; the Container Toolkit, enroot and pyxis are the stand-ins of tests/e2e/containers, so of
 # these only order, permissions, the ABI of Slurm and what the playbook does with them is shown, never the vendor's programs.
-# stands on: agent/checks/accept* agent/steps/{accounts,command,group,not_applicable,step_modules,two_phase,wait_for}*
-# stands on: agent/steps/{disk,files,gpu,network,packages,services,system} agent/{boot,image,joining,link,work} cli/{up_verb,plan_verb}*
-# stands on: controller/engines/local_engine* controller/image controller/plan controller/power/redfish* controller/{report,spec}
-# stands on: images/debian-13.yaml kernels/containers lab/stub-gpu playbooks/acceptance/quick.yaml playbooks/apptainer.yaml playbooks/base.yaml
+# stands on: agent/steps/{gpu,packages} agent/steps/system/subordinate_ids* controller/engines/local_engine* controller/image/layers*
+# stands on: controller/image/service/bake* controller/power/redfish* controller/spec/variables* images/debian-12.yaml images/debian-13.yaml
+# stands on: kernels/containers lab/stub-gpu playbooks/acceptance/quick.yaml playbooks/apptainer.yaml playbooks/base.yaml
 # stands on: playbooks/containers.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/interconnect.yaml playbooks/mpi.yaml
 # stands on: playbooks/networks.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml tests/e2e/containers
 source "$(dirname "$0")/lib.sh"
@@ -33,17 +32,17 @@ users:
 images:
   all: { recipe: debian-13, kernel: full, bake: [ $gpu ] }
 nodes:
-$(machine gpu01 1 gpu ', gpus: 2, gpu_model: "*H100*"' "$fast")
-$(machine gpu02 2 gpu ', gpus: 2, gpu_model: "*H100*"' "$fast")
+$(machine gpu01 1 compute ', gpus: 2, gpu_model: "*H100*"' "$fast")
+$(machine gpu02 2 compute ', gpus: 2, gpu_model: "*H100*"' "$fast")
 $(machine head01 3 head '' '')
 storage:
   scratch: { engine: local, disks: fast, level: raid0, fs: xfs, mount: /scratch }
 roles:
-  gpu:  { playbooks: [ $gpu ] }
-  head: { playbooks: [ $head ], leads: [ base, scheduler ], rails: { count: 0 } }
+  compute: { playbooks: [ $gpu ] }
+  head:    { playbooks: [ $head ], leads: [ base, scheduler ], rails: { count: 0 } }
 # Below 1024, where the nodes may not reach each other unless a rule says so.
 firewall:
-  - { from: 10.20.0.13, port: 81, proto: tcp, roles: [ gpu ], comment: published by a container }
+  - { from: 10.20.0.13, port: 81, proto: tcp, roles: [ compute ], comment: published by a container }
 acceptance: { profile: quick }
 limits: { netboot: 15 min, boot: 15 min, trial: 20 min, drain_timeout: 15 min }
 lab:
@@ -184,15 +183,15 @@ check "Docker has no rules of its own" fails_on gpu01 "sudo iptables -S | grep -
 check "and the node is no router" test "$(on gpu01 cat /proc/sys/net/ipv4/ip_forward)" = 0
 
 onto gpu01 /etc/docker/certs.d/registry.example/ca.crt 644 <"$work/registry/cert.pem"
-asked() { grep -q "$1" "$work/registry/log"; }
+requested() { grep -q "$1" "$work/registry/log"; }
 check "root pulls through the proxy, with the login of the vault" on gpu01 sudo docker pull -q registry.example/site/tool:1
 check "and runs it" test "$(on gpu01 sudo docker run --rm --network none registry.example/site/tool:1)" = pulled
-check "by the proxy" asked '^CONNECT registry.example:443 200'
+check "by the proxy" requested '^CONNECT registry.example:443 200'
 check "the user is refused without a login" fails_on gpu01 "podman pull -q registry.example/site/tool:1"
 check "and cannot read root's" fails_on gpu01 "cat /root/.docker/config.json 2>/dev/null"
 check "which only root can" test "$(on gpu01 sudo stat -c "'%a %U'" /root/.docker/config.json)" = "600 root"
 check "an image of the public registry comes from the mirror" on gpu01 sudo docker pull -q e2e-mirror:1
-check "which was asked" asked 'v2/library/e2e-mirror/'
+check "which has the request" requested 'v2/library/e2e-mirror/'
 kill "$registry"
 wait "$registry" 2>/dev/null || true
 check "with the registry away a pull fails, and says where" \
@@ -206,7 +205,7 @@ both_refuse() {   # both_refuse WHAT-ON-GPU01 WORDS-OF-GPU01 WHAT-ON-GPU02 WORDS
   local digest
   digest=$($muster plan --limit gpu01,gpu02 --force gpu01,gpu02 --json | jq -r .digest)
   if $muster approve "$digest" >"$work/refused.log" 2>&1; then die "$1, and $3: nothing failed"; fi
-  $muster status --json | jq -r '.nodes[] | select(.name | startswith("gpu")) | "  \(.name): \(.reason)"'
+  $muster status --json | jq -r '.nodes[] | select(.name | test("^gpu")) | "  \(.name): \(.reason)"'
   check "$1: refused by name" node_is gpu01 "((.reason // \"\") | test(\"$2\"))"
   check "$3: refused by name" node_is gpu02 "((.reason // \"\") | test(\"$4\"))"
 }
@@ -263,13 +262,13 @@ version() { on "$1" dpkg-query -W -f "'\${Version}'" "$2"; }
 ready() {   # ready NODE: what is on a node with GPUs, whichever way it came there
   local n=$1 p
   for p in nvidia-container-toolkit nvidia-container-toolkit-base libnvidia-container-tools libnvidia-container1; do
-    check "$n: $p is the version that was asked for, and held" \
+    check "$n: $p is the declared version, and held" \
       test "$(version "$n" $p) $(on "$n" apt-mark showhold | grep -cx $p)" = "1.18.1-1 1"
   done
   for p in enroot enroot+caps; do check "$n: $p is installed" test "$(version "$n" $p)" = 4.1.2-1; done
   check "$n: muster's file gave way" fails_on "$n" "test -e /etc/cdi/nvidia.json"
   check "$n: the toolkit has written its own" on "$n" sudo test -s /run/cdi/nvidia.yaml
-  check "$n: and is asked to again" test "$(on "$n" systemctl is-enabled nvidia-cdi-refresh.service nvidia-cdi-refresh.path | tr '\n' ' ')" = "enabled enabled "
+  check "$n: and will again at the next change" test "$(on "$n" systemctl is-enabled nvidia-cdi-refresh.service nvidia-cdi-refresh.path | tr '\n' ' ')" = "enabled enabled "
   check "$n: the toolkit lists each GPU by number and by UUID, and all" test "$(on "$n" "nvidia-ctk cdi list 2>/dev/null" | grep -c '^nvidia.com/gpu=')" = 5
   check "$n: enroot's folders are for everybody" test "$(on "$n" stat -c %a /scratch/containers/enroot /scratch/containers/podman /run/enroot | sort -u)" = 1777
   check "$n: and the user's is his" test "$(on "$n" stat -c "'%a %U'" /scratch/containers/enroot/1001)" = "700 ops"
