@@ -6,7 +6,7 @@ case " $* " in *" configure "*) ;; *) echo "SIMULATED GPU: the stand-in does not
 for root; do :; done   # the last word
 [ -d /proc/driver/nvidia/gpus ] || { echo "nvidia-container-cli: initialization error: nvml error: driver not loaded (SIMULATED GPU)" >&2; exit 1; }
 for file in /dev/nvidiactl /dev/nvidia[0-9]* /usr/lib/x86_64-linux-gnu/libcuda.so.1 /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 /usr/bin/nvidia-smi; do
-  cmp -s "$file" "$root$file" 2>/dev/null && continue   # there already: the whole /dev, or /usr, of the host
-  [ -c "$root$file" ] && continue
+  [ -c "$root$file" ] && continue                              # the whole /dev of the node is there
+  [ -f "$file" ] && cmp -s "$file" "$root$file" && continue    # or its /usr
   mkdir -p "$root${file%/*}" && { [ -e "$root$file" ] || : >"$root$file"; } && mount --bind "$file" "$root$file" || exit
 done
