@@ -101,8 +101,8 @@ invalid() {   # what sed-expression path-in-the-spec
 invalid "a file without its digest" '/enroot_sha256:/d' 'vars.enroot_'
 invalid "a digest without its file" '/pyxis_url:/d' 'vars.pyxis_'
 invalid "a misspelt variable" 's/  toolkit_version:/  toolkit_versoin:/' 'vars.toolkit_versoin'
-invalid "containers before the GPUs' driver" 's/gpu-vendor, \(.*\)containers, /containers, gpu-vendor, \1/' gpu-vendor
-invalid "Slurm before the containers" 's/containers, scheduler/scheduler, containers/' scheduler
+invalid "containers before the GPUs' driver" 's/gpu-vendor, \(.*\)containers, /containers, gpu-vendor, \1/' roles.compute.playbooks
+invalid "Slurm before the containers" 's/containers, scheduler/scheduler, containers/' roles.compute.playbooks
 
 on() { node_ssh "$@" | tr -d '\r'; }
 onto() { node_ssh "$1" sudo sh -c "'mkdir -p $(dirname "$2"); cat >$2; chmod $3 $2'"; }   # onto NODE PATH MODE, from the standard input
@@ -302,6 +302,10 @@ for n in gpu01 gpu02; do
     test "$(job -N1 -n1 -w $n --gres=gpu:h100:2)" = "gpus=2 libraries=2 rdma=1 scratch=yes"
   check "$n: and no more than the job was given" \
     test "$(job -N1 -n1 -w $n --gres=gpu:h100:1)" = "gpus=1 libraries=2 rdma=1 scratch=yes"
+done
+for engine in podman apptainer; do
+  check "a container that a job starts itself with $engine has the job's GPU and no other" \
+    test "$(on() { node_ssh head01 srun -N1 -n1 -w "$1" --chdir=/ --gres=gpu:h100:1 "${@:2}" | tr -d '\r'; }; "in_$engine" gpu01)" = "gpus=1 libraries=2 rdma=1 scratch=yes"
 done
 check "without a container a job is as it was" test "$(on head01 srun -N1 -n1 -w gpu01 --chdir=/ cat /etc/hostname)" = gpu01
 # Both nodes have a bridge with the same addresses, and a container on it: a library that took it would wait for ever.
