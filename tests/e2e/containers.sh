@@ -303,9 +303,13 @@ for n in gpu01 gpu02; do
   check "$n: and no more than the job was given" \
     test "$(job -N1 -n1 -w $n --gres=gpu:h100:1)" = "gpus=1 libraries=2 rdma=1 scratch=yes"
 done
+in_a_job() (   # in_a_job ENGINE NODE: its container, begun by a job that has one GPU
+  on() { node_ssh head01 srun -N1 -n1 -w "$1" --chdir=/ --gres=gpu:h100:1 "${@:2}" | tr -d '\r'; }
+  "in_$1" "$2"
+)
 for engine in podman apptainer; do
   check "a container that a job starts itself with $engine has the job's GPU and no other" \
-    test "$(on() { node_ssh head01 srun -N1 -n1 -w "$1" --chdir=/ --gres=gpu:h100:1 "${@:2}" | tr -d '\r'; }; "in_$engine" gpu01)" = "gpus=1 libraries=2 rdma=1 scratch=yes"
+    test "$(in_a_job $engine gpu01)" = "gpus=1 libraries=2 rdma=1 scratch=yes"
 done
 check "without a container a job is as it was" test "$(on head01 srun -N1 -n1 -w gpu01 --chdir=/ cat /etc/hostname)" = gpu01
 # Both nodes have a bridge with the same addresses, and a container on it: a library that took it would wait for ever.
