@@ -14,13 +14,9 @@ work=$(mktemp -d "$out/stub-gpu.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 tree=$work/tree
 
-put() {   # put MODE FILE PATH: into the package that is being made
-  install -D -m "$1" "$here/$2" "$tree$3"
-}
-unit() {   # unit NAME TEXT
-  mkdir -p "$tree/usr/lib/systemd/system"
-  printf '%b' "$2" >"$tree/usr/lib/systemd/system/$1.service"
-}
+pool=$out/archive
+stands_for="SIMULATED GPU, stand-in of the lab"
+source "$here/packages.sh"
 library() {   # library SOURCE NAME
   mkdir -p "$tree$libraries"
   gcc -std=c11 -O2 -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -D_DEFAULT_SOURCE -DSTANDIN_VERSION="\"$driver\"" \
@@ -28,14 +24,6 @@ library() {   # library SOURCE NAME
   ln -s "$2.$driver" "$tree$libraries/$2"
   mkdir -p "$tree/DEBIAN"
   echo 'activate-noawait ldconfig' >"$tree/DEBIAN/triggers"
-}
-package() {   # package NAME VERSION DEPENDS
-  mkdir -p "$tree/DEBIAN"
-  printf 'Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody <nobody@example.org>\nDescription: SIMULATED GPU, stand-in of the lab\n%s' \
-    "$1" "$2" "${3:+Depends: $3
-}" >"$tree/DEBIAN/control"
-  dpkg-deb --root-owner-group -b "$tree" "$out/archive/$1_${2//:/%3a}_amd64.deb" >/dev/null
-  rm -rf "$tree"
 }
 
 source=/usr/src/nvidia-$driver
@@ -73,23 +61,11 @@ unit nvidia-dcgm '[Unit]\nDescription=SIMULATED GPU: stand-in for DCGM\n\n[Servi
 package datacenter-gpu-manager-4-core $dcgm
 package datacenter-gpu-manager-4-cuda13 $dcgm "datacenter-gpu-manager-4-core (= $dcgm)"
 
-export GNUPGHOME=$work/gnupg
-mkdir -m 700 "$GNUPGHOME"
-gpg --batch --quiet --passphrase '' --quick-generate-key 'SIMULATED GPU archive of a lab <stub@example.org>' ed25519 sign never
-cd "$out/archive"
-for deb in *.deb; do
-  dpkg-deb -f "$deb"
-  printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$deb" "$(stat -c %s "$deb")" "$(sha256sum "$deb" | cut -d ' ' -f 1)"
-done >Packages
-printf 'Origin: SIMULATED GPU\nSuite: ./\nDate: %s\nSHA256:\n %s %s Packages\n' "$(LC_ALL=C date -u -R)" \
-  "$(sha256sum Packages | cut -d ' ' -f 1)" "$(stat -c %s Packages)" >Release
-gpg --batch --quiet --clearsign -o InRelease Release
-gpg --batch --armor --export >../key.asc
-gpgconf --kill gpg-agent >/dev/null 2>&1 || true
-cat >../vars.yaml <<YAML
+archive "$out/key.asc"
+cat >"$out/vars.yaml" <<YAML
   nvidia_repository: ARCHIVE/archive
   nvidia_key_url: ARCHIVE/key.asc
-  nvidia_key_sha256: "$(sha256sum ../key.asc | cut -d ' ' -f 1)"
+  nvidia_key_sha256: "$(sha256sum "$out/key.asc" | cut -d ' ' -f 1)"
   nvidia_driver: $driver
   nvidia_cuda: 13-0
   nvidia_cuda_major: "13"
