@@ -205,9 +205,13 @@ const Json* NodeContext::root(const std::string& name) {
 }
 
 const Json* NodeContext::find(const std::string& name) {
+  static const Json kUnset = "";
   const size_t dot = name.find('.');
   const Json* first = root(name.substr(0, dot));
-  return first && dot != std::string::npos ? find_name(*first, name.substr(dot + 1)) : first;
+  if (!first || dot == std::string::npos) return first;
+  const Json* found = find_name(*first, name.substr(dot + 1));
+  const bool may_be_unset = !found && optional_ && name.starts_with("vars.");
+  return may_be_unset && is_optional(*optional_, name.substr(dot + 1)) ? &kUnset : found;
 }
 
 // The lists of a node set never change, so the set's address identifies their values.
