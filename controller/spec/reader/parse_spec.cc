@@ -88,6 +88,7 @@ ParsedSpec SpecReader::read() {
   check_optional_vars();
   check_only_for();
   check_gpu_software();
+  check_order();
   check_leads();
   check_services();
   assign_addresses();

@@ -143,7 +143,7 @@ class SpecReader {
   std::string address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
                          const std::string& path);
   void check_same_port(const NodeSpec& node, const YamlNode& at, const std::string& path);
-  void check_order_of_networks();
+  void check_order();
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);
   void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name,

@@ -75,9 +75,9 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
                         rest)) ==
       "f:17:29: roles.gpu.playbooks[1]: accounting is part of Slurm and requires the playbook `scheduler`\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
-                          "  head: { playbooks: [ scheduler, accounting ] }\n" +
+                          "  head: { playbooks: [ accounting, scheduler ] }\n" +
                           rest)) ==
-        "f:18:35: roles.head.playbooks[1]: Slurm is led by b1, but its role 'gpu' does not have the "
+        "f:18:24: roles.head.playbooks[0]: Slurm is led by b1, but its role 'gpu' does not have the "
         "playbook `accounting`: add it to that role, or list `scheduler` under `leads` in a role that has "
         "both\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ accounting, scheduler ] }\n"
@@ -88,8 +88,8 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, mpi, accounting ] }\n"
                           "  head: { playbooks: [ base ] }\n" +
                           rest)) ==
-        "f:17:39: roles.gpu.playbooks[2]: list `accounting` before `scheduler`: slurmctld starts only if its "
-        "database runs\n");
+        "f:17:39: roles.gpu.playbooks[2]: must come before 'scheduler': slurmctld starts only if its database "
+        "runs\n");
   // A role without nodes says nothing yet.
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"
                           "  later: { playbooks: [ accounting ] }\n" +
