@@ -47,7 +47,8 @@ std::vector<WrongVariable> wrong_variables(const std::map<std::string, std::stri
   for (const auto& [name, value] : vars) {
     if (is_optional(groups, name) || std::find(known.begin(), known.end(), name) != known.end()) continue;
     if (const std::string near = nearest_spelling(name, unset); !near.empty())
-      out.push_back({name, fmt::format("no playbook of this spec has this variable, did you mean '{}'?", near)});
+      out.push_back(
+          {name, fmt::format("no playbook of this spec has this variable, did you mean '{}'?", near)});
   }
   return out;
 }

@@ -207,7 +207,7 @@ class SpecReader {
 
   const YamlNode& root_;
   const SpecNames& names_;
-  std::map<std::string, OnlyFor> only_for_;  // the spec's own playbooks included
+  std::map<std::string, OnlyFor> only_for_;         // the spec's own playbooks included
   std::map<std::string, VarGroups> optional_vars_;  // likewise
   Spec spec_;
   std::vector<SpecError> errors_;

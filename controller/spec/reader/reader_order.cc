@@ -47,7 +47,8 @@ void SpecReader::check_order() {
     if (!list || !list->is_list()) continue;
     for (size_t i = 0; i < list->items.size(); ++i)
       if (const std::string later = must_precede(list->items, i); !later.empty())
-        error(list->items[i], fmt::format("roles.{}.playbooks[{}]", role.key, i), "must come before " + later);
+        error(list->items[i], fmt::format("roles.{}.playbooks[{}]", role.key, i),
+              "must come before " + later);
   }
 }
 

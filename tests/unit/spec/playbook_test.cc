@@ -93,6 +93,13 @@ steps:
   CHECK(second.expect["gflops"]["min"] == 0.5);
 }
 
+TEST_CASE("optional variables are read in groups", "[playbook]") {
+  const auto parsed = parse_playbook("playbook: x\noptional_vars:\n  - a_url a_sha256\n  - b\nsteps: []\n");
+  CHECK(parsed.errors.empty());
+  CHECK(parsed.playbook.optional_vars == VarGroups{{"a_url", "a_sha256"}, {"b"}});
+  CHECK_FALSE(parse_playbook("playbook: x\noptional_vars: [ \"a,b\" ]\nsteps: []\n").errors.empty());
+}
+
 TEST_CASE("a bad playbook is explained", "[playbook]") {
   CHECK(errors_of("") == "p:1:1: the file is empty\n");
   CHECK(errors_of("playbook: x\n") == "p:1:1: missing key 'steps'\n");
