@@ -6,8 +6,8 @@
 //                                    playbook says so
 //   distribution: debian             # only for systems of this one (base/distribution.h); default: all
 //   elsewhere: use gpu-ubuntu        # what to do on others: the end of a sentence
-//   optional_vars:                   # variables of the spec that may be left out: then the empty text. Those of
-//     - enroot_url enroot_sha256     #  one line are set together
+//   optional_vars:                   # variables of the spec that may be left out: then the empty text.
+//     - enroot_url enroot_sha256     # Those of one line are set together
 //   overlay: true                    # only in a spec's own playbooks: changes the shipped one of this name
 //   replaces: [ slurm.conf ]         # its steps that take the place of shipped ones with the same name
 //   removes: [ job container ]       # shipped steps that are left out; its other steps are appended

@@ -1,7 +1,7 @@
-// Variables of the spec that a playbook can do without (`optional_vars` of a playbook). Pure functions, no I/O.
+// Variables of the spec that a playbook can do without (`optional_vars` of a playbook). Pure, no I/O.
 //
-// Where such a variable is not set, templates of that playbook have the empty text for it. A group is set as a
-// whole or not at all: a URL without its digest is an error of the spec.
+// Where such a variable is not set, templates of that playbook have the empty text for it. A group is set as
+// a whole or not at all: a URL without its digest is an error of the spec.
 #pragma once
 
 #include <map>

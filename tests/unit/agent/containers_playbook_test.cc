@@ -1,5 +1,5 @@
-// The playbook containers: what it has in common with others is the same there, its variables are declared and
-// used, and the order of its steps is the one that makes them work.
+// The playbook containers: what it has in common with others is the same there, its variables are declared
+// and used, and the order of its steps is the one that makes them work.
 #include <algorithm>
 #include <set>
 
