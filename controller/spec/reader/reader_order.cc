@@ -7,13 +7,13 @@
 namespace muster {
 namespace {
 
-using IsOne = bool (*)(const std::string& playbook);
+using IsPlaybook = bool (*)(const std::string& playbook);
 
-struct Order {
-  IsOne first, later;
+struct PlaybookOrder {
+  IsPlaybook first, later;
   const char* why;  // follows the name of the later one
 };
-const Order kOrders[] = {
+const PlaybookOrder kOrders[] = {
     {[](const std::string& p) { return p == "networks"; },
      [](const std::string& p) { return p == "interconnect" || p.starts_with("storage-"); },
      ", which uses the networks"},
@@ -29,7 +29,7 @@ const Order kOrders[] = {
 
 // Returns what the playbook at this place must come before: "'x', why"; "" if it is in its place.
 std::string must_precede(const std::vector<YamlNode>& items, size_t place) {
-  for (const Order& order : kOrders) {
+  for (const PlaybookOrder& order : kOrders) {
     if (!order.first(items[place].text)) continue;
     for (size_t i = 0; i < place; ++i)
       if (order.later(items[i].text)) return fmt::format("'{}'{}", items[i].text, order.why);
