@@ -38,6 +38,8 @@ muster_names(playbook_names ${CMAKE_SOURCE_DIR}/playbooks)
 muster_names(profile_names ${CMAKE_SOURCE_DIR}/playbooks/acceptance)
 # And which of them are for one distribution only: a line for each, "NAME DISTRIBUTION what to do elsewhere".
 set(playbooks_only_for "")
+# And the groups of `optional_vars`: a line for each, "NAME VARIABLE...".
+set(playbooks_optional_vars "")
 file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/playbooks/*.yaml)
 list(SORT found)
 foreach(file ${found})
@@ -50,6 +52,11 @@ foreach(file ${found})
     string(REPLACE "elsewhere: " "" elsewhere "${elsewhere}")
     string(APPEND playbooks_only_for "${name} ${distribution} ${elsewhere}\\n")
   endif()
+  file(STRINGS ${file} groups REGEX "^  - [A-Za-z0-9_]+( [A-Za-z0-9_]+)*$")
+  foreach(group ${groups})
+    string(SUBSTRING "${group}" 4 -1 group)
+    string(APPEND playbooks_optional_vars "${name} ${group}\\n")
+  endforeach()
 endforeach()
 # Recipes as lines "NAME [DISTRIBUTION]"; one that does not name its distribution has that of the recipe behind its `from`.
 function(recipe_value out key text)
@@ -80,7 +87,7 @@ function(muster_recipes out)
 endfunction()
 muster_recipes(recipes)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc CONTENT
-  "namespace muster::embedded {\nextern const char* const playbook_names;\nextern const char* const profile_names;\nextern const char* const playbooks_only_for;\nextern const char* const recipes;\nconst char* const playbook_names = \"${playbook_names}\";\nconst char* const profile_names = \"${profile_names}\";\nconst char* const playbooks_only_for = \"${playbooks_only_for}\";\nconst char* const recipes = \"${recipes}\";\n}\n")
+  "namespace muster::embedded {\nextern const char* const playbook_names;\nextern const char* const profile_names;\nextern const char* const playbooks_only_for;\nextern const char* const playbooks_optional_vars;\nextern const char* const recipes;\nconst char* const playbook_names = \"${playbook_names}\";\nconst char* const profile_names = \"${profile_names}\";\nconst char* const playbooks_only_for = \"${playbooks_only_for}\";\nconst char* const playbooks_optional_vars = \"${playbooks_optional_vars}\";\nconst char* const recipes = \"${recipes}\";\n}\n")
 target_sources(muster_controller_spec_reader PRIVATE ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc)
 
 # Migrations are numbered from 0001 without gaps; position n-1 of the list is migration n.

@@ -435,14 +435,18 @@ class LinuxProcess : public Process {
 
 std::unique_ptr<Process> make_process() { return std::make_unique<LinuxProcess>(); }
 
+std::string failure_text(const Output& output) {
+  std::string_view tail = output.err.empty() ? output.out : output.err;
+  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
+  return fmt::format("{}{}", tail.empty() ? "" : ": ", end_of_output(tail, 600));
+}
+
 Result<std::string> run_ok(Process& process, const Command& command) {
   TRY(Output output, process.run(command));
   if (output.ok()) return std::move(output.out);
   // The message has only the program's name: arguments may be long, and must not be disclosed.
-  std::string_view tail = output.err.empty() ? output.out : output.err;
-  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
-  return fail(Code::failed, fmt::format("{} exited with {}{}{}", command.argv[0], output.exit_code,
-                                        tail.empty() ? "" : ": ", end_of_output(tail, 600)));
+  return fail(Code::failed,
+              fmt::format("{} exited with {}{}", command.argv[0], output.exit_code, failure_text(output)));
 }
 
 }  // namespace muster

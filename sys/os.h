@@ -77,6 +77,8 @@ class Process {
 };
 std::unique_ptr<Process> make_process();
 
+// The end of what a program that failed printed, stderr before stdout: ": TEXT", or "" if it printed nothing.
+std::string failure_text(const Output& output);
 // A non-zero exit becomes Code::failed with the tail of stderr. Returns stdout.
 Result<std::string> run_ok(Process& process, const Command& command);
 

@@ -48,7 +48,9 @@ Result<std::string> missing(StepContext& context, const Conditions& want, Durati
     const auto out = context.process.run(command);
     if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
     if (!out.ok()) return out.error();
-    if (!out->ok()) return fmt::format("`{}` exited with {}", join(want.command, " "), out->exit_code);
+    if (!out->ok())
+      return fmt::format("`{}` exited with {}{}", join(want.command, " "), out->exit_code,
+                         failure_text(*out));
   }
   return std::string();
 }

@@ -106,6 +106,7 @@ SpecNames Bringup::names() {
     else {
       out.playbooks.push_back(name);
       if (!playbook.only_for.distribution.empty()) out.only_for[name] = playbook.only_for;
+      if (!playbook.optional_vars.empty()) out.optional_vars[name] = playbook.optional_vars;
     }
   return out;
 }

@@ -91,6 +91,22 @@ bool has_labels(const ContextInput& in) {
          !label_lines(in.spec, in.node, *seen->second).of_system.empty();
 }
 
+// Where containers keep images and root file systems (`docker_root` is empty where Docker's own folder is
+// used), and the storage that they have mounted. `values` has the node's variables and storage.
+Json containers_of(const Json& values) {
+  const Json& local = values["storage_local"];
+  const std::string mount = local.empty() ? "" : local[0].value("mount", "");
+  const std::string root = mount.empty() ? "/var/lib/muster/containers" : mount + "/containers";
+  std::string docker = values["vars"].value("docker_data_root", "");
+  if (docker.empty() && !mount.empty()) docker = root + "/docker";
+  Json mounts = Json::array();
+  for (const char* list : {"storage_local", "storage_shared", "storage_external"})
+    for (const Json& section : values[list])
+      if (list != std::string("storage_external") || !section.value("writable", false))
+        mounts.push_back({{"name", section["name"]}, {"mount", section["mount"]}});
+  return {{"container_root", root}, {"docker_root", docker}, {"container_mounts", std::move(mounts)}};
+}
+
 bool keeps_accounts(const ContextInput& in) {
   const NodeSpec* slurm = in.cluster.of("scheduler").leader;
   if (!slurm) slurm = in.cluster.of("").leader;
@@ -130,6 +146,7 @@ NodeContext::NodeContext(const ContextInput& in) : in_(in) {
              {"accounting", keeps_accounts(in)},
              {"drain_timeout_seconds", spec.limits.drain_timeout / kSecond},
              {"has_mpi", spec.plays(in.node, "mpi")},
+             {"has_containers", spec.plays(in.node, "containers")},
              {"has_rdma_peers", set_of("rdma_peers")->others_than(in.node) > 0},
              {"soft_roce", vars.value("soft_roce", "") == "yes"},
              {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
@@ -147,6 +164,7 @@ void NodeContext::put_content() {
   values_["paused"] = in_.with_content && in_.pausing.count(node().name) > 0;
   values_["pausing"] = in_.with_content && !in_.pausing.empty();
   for (Json storage = storage_of(in_); auto& [name, list] : storage.items()) values_[name] = std::move(list);
+  values_.update(containers_of(values_));
 }
 
 void NodeContext::forget_content() {
@@ -205,9 +223,13 @@ const Json* NodeContext::root(const std::string& name) {
 }
 
 const Json* NodeContext::find(const std::string& name) {
+  static const Json kUnset = "";
   const size_t dot = name.find('.');
   const Json* first = root(name.substr(0, dot));
-  return first && dot != std::string::npos ? find_name(*first, name.substr(dot + 1)) : first;
+  if (!first || dot == std::string::npos) return first;
+  const Json* found = find_name(*first, name.substr(dot + 1));
+  const bool may_be_unset = !found && optional_ && name.starts_with("vars.");
+  return may_be_unset && is_optional(*optional_, name.substr(dot + 1)) ? &kUnset : found;
 }
 
 // The lists of a node set never change, so the set's address identifies their values.

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "controller/plan/cluster_context.h"
 #include "controller/spec/spec.h"
+#include "controller/spec/variables.h"
 
 namespace muster {
 
@@ -24,6 +25,8 @@ class NodeContext : public NamedValues {
   // From now on, the values are those for this playbook ("": the acceptance profile) or for this view.
   void enter(const std::string& playbook);
   void enter(const NodeView& view);
+  // From now on, these variables need not be set: then they are the empty text. Must outlive the object.
+  void set_optional(const VarGroups& vars) { optional_ = &vars; }
   // Sets the value of `item` in templates; null: `item` is unknown.
   void set_item(const Json* item) { item_ = item; }
   // Removes the current content of the disks from the values (see ContextInput::with_content).
@@ -50,6 +53,7 @@ class NodeContext : public NamedValues {
   std::string playbook_;
   NodeView view_;
   const Json* item_ = nullptr;
+  const VarGroups* optional_ = nullptr;
   Json values_;
   std::map<const NodeSet*, Json> without_self_;  // for templates that use the elements one by one
 };

@@ -36,7 +36,9 @@ PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std:
 class StepPlanner {
  public:
   StepPlanner(const Playbook& playbook, NodeContext& context, std::vector<std::string>& problems)
-      : playbook_(playbook), context_(context), problems_(problems), home_(context.view()) {}
+      : playbook_(playbook), context_(context), problems_(problems), home_(context.view()) {
+    context_.set_optional(playbook_.optional_vars);
+  }
 
   std::vector<PlannedStep> run(const std::string& phase) {
     for (const auto& step : playbook_.steps) {
@@ -80,7 +82,9 @@ class StepPlanner {
 
   // A cluster of one node has no steps between nodes, so no reason is reported.
   void say_why(const PlaybookStep& step) {
-    if (step.otherwise.empty() || home_.set->members.size() < 2) return;
+    if (step.otherwise.empty()) return;
+    if (step.phase != "cluster") return add_not_here(step);
+    if (home_.set->members.size() < 2) return;
     add_not_here(step);
     out_.back().on = "all";  // other nodes do not need to wait for it
     out_.back().about = context_.view().set;

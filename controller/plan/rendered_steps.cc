@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/json_dump.h"
-#include "base/split.h"
 #include "base/standin.h"
 #include "controller/plan/network_services.h"
 #include "controller/plan/shared_text.h"
@@ -13,14 +12,6 @@ namespace {
 
 // Number of recent values kept per name: this many groups of nodes may alternate without a cache miss.
 constexpr size_t kKnown = 16;
-
-bool truthy(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number()) return value != 0;
-  if (!value.is_string()) return !value.is_null() && !value.empty();
-  const std::string text = trim(value.get<std::string>(), " \n\t");
-  return !(text.empty() || text == "no" || text == "false" || text == "0");
-}
 
 // True if the step's programs load NCCL or cuBLASLt, which some sites install in a folder of their own.
 bool takes_libs(const PlaybookStep& step) {
@@ -90,7 +81,7 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   };
   if (!step.when.empty()) {
     TRY(const Json when, put_in(Json(step.when)));
-    if (!truthy(when)) return RenderedStepPtr();
+    if (!is_true(when)) return RenderedStepPtr();
   }
   const Source& source = source_of(step);
   wire::Step out;
@@ -107,7 +98,7 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   if (out.params.is_null()) out.params = Json::object();
   if (step.module == "sysctl")
     if (const Json* declared = context.find("sysctls")) prefer_declared(*declared, out.params);
-  if (const Json* libs = takes_libs(step) ? context.find("libs") : nullptr; libs && truthy(*libs))
+  if (const Json* libs = takes_libs(step) ? context.find("libs") : nullptr; libs && is_true(*libs))
     out.params["libs"] = *libs;
   return std::make_shared<const RenderedStep>(std::move(out), source.peers);
 }

@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 
+#include "controller/spec/variables.h"
+
 namespace muster {
 
 // True for a playbook that installs the driver.
@@ -21,9 +23,6 @@ std::string both_install(const std::string& playbook, const std::string& other);
 // "580.95.05" and "595.84" -> "580" and "595"; "" for anything else.
 std::string driver_branch(const std::string& version);
 
-struct WrongVariable {
-  std::string name, reason;  // empty if nothing is wrong
-};
 // Adds to `vars` the branch of its driver. `of_all`: the variables that apply where `vars` has none.
 WrongVariable complete_driver_variables(std::map<std::string, std::string>& vars,
                                         const std::map<std::string, std::string>& of_all);

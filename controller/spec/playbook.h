@@ -6,6 +6,8 @@
 //                                    playbook says so
 //   distribution: debian             # only for systems of this one (base/distribution.h); default: all
 //   elsewhere: use gpu-ubuntu        # what to do on others: the end of a sentence
+//   optional_vars:                   # variables of the spec that may be left out: then the empty text.
+//     - enroot_url enroot_sha256     # Those of one line are set together
 //   overlay: true                    # only in a spec's own playbooks: changes the shipped one of this name
 //   replaces: [ slurm.conf ]         # its steps that take the place of shipped ones with the same name
 //   removes: [ job container ]       # shipped steps that are left out; its other steps are appended
@@ -15,11 +17,12 @@
 //                                   # pause: before a working node leaves its system for a re-image or a
 //                                   # rollback, in reverse order of playbooks; resume: once it is accepted
 //                                   # in the new system, or has returned to the old one
-//       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner; empty, "no", "false" and "0" mean no
+//       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner (in an image, by its build, over the
+//                                   # spec's `vars` only); empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
 //       otherwise: no local storage # if the list is empty, the step is in the plan as
-//                                   # "not applicable: no local storage"; in phase cluster also if `when`
-//                                   # means no; a template, as `when` is
+//                                   # "not applicable: no local storage"; without for_each if `when` means
+//                                   # no; a template, as `when` is
 //       module: raid
 //       params: { name: "{{item.name}}" }   # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }
@@ -50,6 +53,7 @@
 #include "base/result.h"
 #include "controller/spec/only_for.h"
 #include "controller/spec/spec.h"
+#include "controller/spec/variables.h"
 #include "controller/spec/yaml.h"
 
 namespace muster {
@@ -83,11 +87,15 @@ struct Playbook {
   std::vector<NamedStep> replaces = {}, removes = {};
   std::string origin = "";  // where a playbook that is not shipped comes from, for plans; empty: shipped
   OnlyFor only_for = {};
+  VarGroups optional_vars = {};
 };
 // Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose
 // context value is not a string keeps its type (list, number, bool, object); as an element of a list, the
 // name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
+
+// What a rendered `when` means: false for empty, "no", "false" and "0".
+bool is_true(const Json& value);
 
 // Returns the value of a name, "node.address"; null if unknown. Valid until the template has been rendered.
 using FindName = std::function<const Json*(const std::string& name)>;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/json_dump.h"
+#include "base/split.h"
 #include "controller/spec/playbook.h"
 
 namespace muster {
@@ -97,6 +98,14 @@ std::string whole_name(const std::string& text) {
       inside.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
       std::string::npos;
   return name ? inside : "";
+}
+
+bool is_true(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value != 0;
+  if (!value.is_string()) return !value.is_null() && !value.empty();
+  const std::string text = trim(value.get<std::string>(), " \n\t");
+  return !(text.empty() || text == "no" || text == "false" || text == "0");
 }
 
 const Json* find_name(const Json& object, const std::string& dotted) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/json_dump.h"
 #include "base/release_key.h"
@@ -32,21 +33,31 @@ std::vector<std::vector<std::string>> unit_commands(const Json& params) {
   return out;
 }
 
-Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
+// The names that steps of phase image may use.
+Json context_of(const Playbook& playbook, const BakeInputs& in) {
+  Json vars = in.vars;
+  for (const auto& group : playbook.optional_vars)
+    for (const auto& name : group) vars.emplace(name, "");
+  return {{"vars", std::move(vars)}};
+}
+
+// Empty if the step's `when` is false.
+Result<std::optional<PlaybookStep>> rendered(PlaybookStep step, const Json& context) {
   const auto put_in = [&](Json& value) -> Status {
     if (dump_json(value).find("{{") == std::string::npos) return Ok{};
     TRY(value, render_params(value, context));
     return Ok{};
   };
-  Status done = step.when.empty() && step.for_each.empty()
-                    ? put_in(step.params)
-                    : fail(Code::invalid, "'when' and 'for_each' are not allowed");
+  Json when = step.when;
+  Status done = step.for_each.empty() ? put_in(when) : fail(Code::invalid, "'for_each' is not allowed");
+  if (done.ok() && !step.when.empty() && !is_true(when)) return std::optional<PlaybookStep>();
+  if (done.ok()) done = put_in(step.params);
   if (done.ok()) done = put_in(step.verify);
   if (!done.ok())
     return fail(Code::invalid,
                 fmt::format("a step of phase image can use the spec's 'vars', but not node values: {}",
                             done.error().message));
-  return step;
+  return std::optional(std::move(step));
 }
 
 // True if the packages depend on what the archives have, on files, or on the kernel in the tree.
@@ -110,15 +121,16 @@ void bake_into_layer(const PlaybookStep& step, const std::string& playbook, Imag
 Status bake_playbook(const Playbook& playbook, const BakeInputs& in, ImageRequest& request) {
   if (const auto why = why_not_on(playbook.only_for, find_distribution(in.system.id)); !why.empty())
     return fail(Code::invalid, "it " + why);
-  const Json context = {{"vars", in.vars}};
+  const Json context = context_of(playbook, in);
   std::vector<PlaybookStep> steps;
   bool simple = true;
   for (const auto& step : playbook.steps) {
     if (step.phase != "image") continue;
     auto own = rendered(step, context);
     if (!own.ok()) return std::move(own).error().with(step.name);
-    simple = simple && is_simple(*own);
-    steps.push_back(std::move(own).value());
+    if (!own->has_value()) continue;
+    simple = simple && is_simple(**own);
+    steps.push_back(std::move(**own));
   }
   ImageLayer layer{playbook.name};
   for (const auto& step : steps)

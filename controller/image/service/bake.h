@@ -2,9 +2,9 @@
 //
 // A playbook with only packages, files and units goes into the recipe's own tree, with one run of apt for all
 // such playbooks. Any other becomes a layer above that tree (controller/image/layers.h): the agent carries
-// out its steps in a chroot, in order. Steps may use the cluster's variables from the spec ({{vars.x}}). A
-// step that needs a node's value is Code::invalid: the playbook must move it to the node phase. So is a
-// playbook for another distribution.
+// out its steps in a chroot, in order. Steps may use the cluster's variables from the spec ({{vars.x}}); one
+// whose `when` is false is left out. A step that needs a node's value is Code::invalid: the playbook must
+// move it to the node phase. So is a playbook for another distribution.
 #pragma once
 
 #include <map>

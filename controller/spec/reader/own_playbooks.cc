@@ -55,6 +55,8 @@ class Overlay {
     for (const auto& removed : overlay_.removes)
       if (const auto old = find_step(shipped_.steps, removed.name); old != shipped_.steps.end())
         shipped_.steps.erase(old);
+    shipped_.optional_vars.insert(shipped_.optional_vars.end(), overlay_.optional_vars.begin(),
+                                  overlay_.optional_vars.end());
     std::vector<std::string> what;
     for (auto& words :
          {listed("replaces", overlay_.replaces), listed("removes", overlay_.removes), listed("adds", added)})

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/distribution.h"
+#include "base/split.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/schema.h"
 
@@ -73,12 +74,11 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
       add("among",
           fmt::format("only steps of phase cluster may have `among`; this step has phase {}", step.phase));
   }
-  if (const bool may_not_apply =
-          !step.for_each.empty() || !step.among.empty() || (step.phase == "cluster" && !step.when.empty());
-      !step.otherwise.empty() && !may_not_apply)
+  if (!step.otherwise.empty() && step.for_each.empty() && step.among.empty() && step.when.empty())
     add("otherwise",
-        "needs `for_each`, `among`, or (in phase cluster) `when`: `otherwise` states why the list is empty, "
-        "why there are too few nodes, or why the step does not apply to this node");
+        "needs `for_each`, `among` or `when`: `otherwise` states why the list is empty, why there are too "
+        "few "
+        "nodes, or why the step does not apply to this node");
   if ((step.among == kGroup) != (step.module == kGroupModule) || step.module == "accept_group_serve")
     add("module",
         "`accept_group` and `among: group` require each other; do not list `accept_group_serve`, which the "
@@ -109,6 +109,13 @@ std::vector<NamedStep> named_steps(const YamlNode& root, const char* key) {
   const YamlNode* list = root.find(key);
   for (size_t i = 0; list && i < list->items.size(); ++i)
     out.push_back({list->items[i].text, list->items[i].line, list->items[i].column});
+  return out;
+}
+
+VarGroups var_groups(const YamlNode& root) {
+  VarGroups out;
+  const YamlNode* list = root.find("optional_vars");
+  for (size_t i = 0; list && i < list->items.size(); ++i) out.push_back(split_words(list->items[i].text));
   return out;
 }
 
@@ -159,6 +166,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
     if (const YamlNode* overlay = yaml.root.find("overlay"); overlay && yaml_is_boolean(*overlay))
       out.playbook.overlay = yaml_boolean(*overlay);
     out.playbook.only_for = {text_or(yaml.root, "distribution", ""), text_or(yaml.root, "elsewhere", "")};
+    out.playbook.optional_vars = var_groups(yaml.root);
     out.playbook.replaces = named_steps(yaml.root, "replaces");
     out.playbook.removes = named_steps(yaml.root, "removes");
     const YamlNode* steps = yaml.root.find("steps");

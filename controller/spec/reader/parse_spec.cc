@@ -85,8 +85,10 @@ ParsedSpec SpecReader::read() {
   read_services();
   read_nodes();
   check_nodes();
+  check_optional_vars();
   check_only_for();
   check_gpu_software();
+  check_order();
   check_leads();
   check_services();
   assign_addresses();
@@ -375,11 +377,21 @@ std::map<std::string, OnlyFor> shipped_only_for() {
   return out;
 }
 
+std::map<std::string, VarGroups> shipped_optional_vars() {
+  std::map<std::string, VarGroups> out;
+  for (const std::string& line : split_lines(embedded::playbooks_optional_vars)) {
+    const auto words = split_words(line);
+    out[words.at(0)].emplace_back(words.begin() + 1, words.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 SpecNames shipped_names() {
   SpecNames out{
       sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}, shipped_only_for()};
+  out.optional_vars = shipped_optional_vars();
   for (const std::string& line : split_lines(embedded::recipes)) {
     const auto words = split_words(line);
     KnownRecipe recipe{words.at(0)};

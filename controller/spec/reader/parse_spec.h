@@ -7,6 +7,7 @@
 
 #include "controller/spec/only_for.h"
 #include "controller/spec/spec.h"
+#include "controller/spec/variables.h"
 
 namespace muster {
 
@@ -19,7 +20,8 @@ struct ParsedSpec {
 struct SpecNames {
   std::vector<std::string> playbooks, profiles;
   std::vector<KnownRecipe> recipes;
-  std::map<std::string, OnlyFor> only_for = {};  // of playbooks that are not for all distributions
+  std::map<std::string, OnlyFor> only_for = {};         // of playbooks that are not for all distributions
+  std::map<std::string, VarGroups> optional_vars = {};  // of playbooks that have such variables
   // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so
   // that no mirror is known to be missing.
   std::string builder = {};
@@ -36,8 +38,9 @@ namespace embedded {  // generated at build time from playbooks/ and images/
 // Names, each followed by a space.
 extern const char* const playbook_names;
 extern const char* const profile_names;
-extern const char* const playbooks_only_for;  // lines: name, distribution, what to do on others
-extern const char* const recipes;             // lines "NAME [DISTRIBUTION]"
+extern const char* const playbooks_only_for;       // lines: name, distribution, what to do on others
+extern const char* const playbooks_optional_vars;  // lines: name, the variables of one group
+extern const char* const recipes;                  // lines "NAME [DISTRIBUTION]"
 }  // namespace embedded
 
 }  // namespace muster

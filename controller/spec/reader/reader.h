@@ -33,7 +33,7 @@ struct ValuePlace {  // place of a value
 class SpecReader {
  public:
   SpecReader(const YamlNode& root, const SpecNames& names)
-      : root_(root), names_(names), only_for_(names.only_for) {}
+      : root_(root), names_(names), only_for_(names.only_for), optional_vars_(names.optional_vars) {}
   ParsedSpec read();
 
  private:
@@ -75,6 +75,9 @@ class SpecReader {
   // Reports playbooks that are for another distribution than the systems that the spec names them for.
   void check_only_for();
   std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
+  // Reports optional variables of the playbooks in use that are set in part, or misspelt.
+  void check_optional_vars();
+  VarGroups optional_vars_in_use() const;
   void read_services();
   void read_dns(const YamlNode* network);
   void read_ntp(const YamlNode* network);
@@ -140,7 +143,7 @@ class SpecReader {
   std::string address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
                          const std::string& path);
   void check_same_port(const NodeSpec& node, const YamlNode& at, const std::string& path);
-  void check_order_of_networks();
+  void check_order();
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);
   void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name,
@@ -204,7 +207,8 @@ class SpecReader {
 
   const YamlNode& root_;
   const SpecNames& names_;
-  std::map<std::string, OnlyFor> only_for_;  // the spec's own playbooks included
+  std::map<std::string, OnlyFor> only_for_;         // the spec's own playbooks included
+  std::map<std::string, VarGroups> optional_vars_;  // likewise
   Spec spec_;
   std::vector<SpecError> errors_;
   std::vector<SpecError> of_driver_;  // variables that are wrong where a driver is installed

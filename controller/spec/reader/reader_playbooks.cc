@@ -84,6 +84,8 @@ void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string,
       among_.push_back({step.among, own.file, step.line, step.column});
   if (const OnlyFor& only_for = parsed.playbook.only_for; !only_for.distribution.empty())
     only_for_[playbook_of_file(own.file)] = only_for;
+  VarGroups& optional = optional_vars_[playbook_of_file(own.file)];
+  optional.insert(optional.end(), parsed.playbook.optional_vars.begin(), parsed.playbook.optional_vars.end());
   spec_.own_playbooks.push_back(own);
 }
 

@@ -391,26 +391,6 @@ void SpecReader::assign_rails() {
       of_entry[place.entry] = read_wishes(place.entry, place.path, names[place.entry] == 1);
     give_ports(spec_.nodes[i], place, of_role[spec_.nodes[i].role], of_entry[place.entry]);
   }
-  check_order_of_networks();
-}
-
-// Playbooks are applied in the order of the role, so those that use a network must come after `networks`.
-void SpecReader::check_order_of_networks() {
-  const YamlNode* roles = child(&root_, "roles");
-  if (!roles || !roles->is_map()) return;
-  for (const YamlEntry& role : roles->entries) {
-    const YamlNode* playbooks = child(&role.value, "playbooks");
-    if (!playbooks || !playbooks->is_list()) continue;
-    std::string user;
-    for (size_t i = 0; i < playbooks->items.size(); ++i) {
-      const YamlNode& item = playbooks->items[i];
-      if (item.text == "networks" && !user.empty())
-        error(item, fmt::format("roles.{}.playbooks[{}]", role.key, i),
-              fmt::format("must come before '{}', which uses the networks", user));
-      if (user.empty() && (item.text == "interconnect" || item.text.starts_with("storage-")))
-        user = item.text;
-    }
-  }
 }
 
 }  // namespace muster

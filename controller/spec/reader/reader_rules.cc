@@ -194,7 +194,7 @@ bool SpecReader::has_nodes(const std::string& role) const {
 }
 
 // Slurm's accounting database must be led by the node that leads Slurm, or the cluster is silently without
-// accounting. Cluster steps run in the order of playbooks, and slurmctld ends when it finds no slurmdbd.
+// accounting.
 void SpecReader::check_accounting(const YamlNode& roles) {
   const NodeSpec* slurm = spec_.leader_of("scheduler");
   const auto each = [&](const YamlEntry& role, const char* key, const auto& complain) {
@@ -203,14 +203,6 @@ void SpecReader::check_accounting(const YamlNode& roles) {
     for (size_t i = 0; i < list->items.size(); ++i)
       if (list->items[i].text == "accounting")
         complain(list->items[i], fmt::format("roles.{}.{}[{}]", role.key, key, i));
-  };
-  // True if the role's playbooks have `name` before the entry `at`, which is one of them.
-  const auto is_listed_before = [](const YamlEntry& role, const std::string& name, const YamlNode& at) {
-    for (const YamlNode& item : child(&role.value, "playbooks")->items) {
-      if (&item == &at) return false;
-      if (item.text == name) return true;
-    }
-    return false;
   };
   for (const YamlEntry& role : roles.entries) {
     each(role, "playbooks", [&](const YamlNode& at, const std::string& path) {
@@ -222,8 +214,6 @@ void SpecReader::check_accounting(const YamlNode& roles) {
             fmt::format("Slurm is led by {}, but its role '{}' does not have the playbook `accounting`: add "
                         "it to that role, or list `scheduler` under `leads` in a role that has both",
                         slurm->name, slurm->role));
-      else if (is_listed_before(role, "scheduler", at))
-        error(at, path, "list `accounting` before `scheduler`: slurmctld starts only if its database runs");
     });
     each(role, "leads", [&](const YamlNode& at, const std::string& path) {
       if (slurm && slurm->role != role.key)

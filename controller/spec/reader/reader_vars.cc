@@ -1,4 +1,7 @@
 // Variables: those that muster itself reads are checked here; playbooks define what the others mean.
+#include <algorithm>
+#include <set>
+
 #include "base/kernel_line.h"
 #include "controller/spec/gpu_software.h"
 #include "controller/spec/reader/reader.h"
@@ -23,6 +26,42 @@ std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, co
     of_driver_.push_back({at.line, at.column, path + "." + wrong.name, wrong.reason});
   }
   return out;
+}
+
+VarGroups SpecReader::optional_vars_in_use() const {
+  std::set<std::string> used;
+  for (const auto& [role, playbooks] : spec_.roles) used.insert(playbooks.begin(), playbooks.end());
+  for (const auto& [name, image] : spec_.images) used.insert(image.bake.begin(), image.bake.end());
+  VarGroups out;
+  for (const auto& [playbook, groups] : optional_vars_)
+    if (used.count(playbook)) out.insert(out.end(), groups.begin(), groups.end());
+  return out;
+}
+
+void SpecReader::check_optional_vars() {
+  const VarGroups groups = optional_vars_in_use();
+  const auto in_own_playbook = [&](const std::string& name) {
+    return std::any_of(spec_.own_playbooks.begin(), spec_.own_playbooks.end(), [&](const OwnPlaybook& own) {
+      return own.text.find("vars." + name) != std::string::npos;
+    });
+  };
+  const auto check = [&](const YamlNode* map, const std::string& path,
+                         const std::map<std::string, std::string>& vars) {
+    std::vector<std::string> known;
+    for (const auto& [name, value] : vars)
+      if (in_own_playbook(name)) known.push_back(name);
+    for (const WrongVariable& wrong : wrong_variables(vars, groups, known))
+      if (const YamlNode* at = child(map, wrong.name.c_str()))
+        error_once(*at, path + "." + wrong.name, wrong.reason);
+  };
+  check(child(&root_, "vars"), "vars", spec_.vars);
+  for (size_t i = 0; i < spec_.nodes.size(); ++i) {
+    const NodeSpec& node = spec_.nodes[i];
+    if (node.vars.empty()) continue;
+    auto vars = node.vars;
+    vars.insert(spec_.vars.begin(), spec_.vars.end());
+    check(child(places_[i].entry, "vars"), places_[i].path + ".vars", vars);
+  }
 }
 
 }  // namespace muster

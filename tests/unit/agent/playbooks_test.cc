@@ -52,6 +52,20 @@ Json pauses() {
   return {{"paused", false}, {"pausing", false}, {"has_mpi", true}, {"drain_timeout_seconds", 86400}};
 }
 
+Json containers() {
+  return {{"has_containers", true},
+          {"container_root", "/scratch/containers"},
+          {"docker_root", "/scratch/containers/docker"},
+          {"container_mounts", {{{"name", "scratch"}, {"mount", "/scratch"}}}}};
+}
+
+// Set, and with `unset` as the playbook has them where the spec does not set them.
+Json with_optional(Json vars, const Playbook& playbook, bool unset) {
+  for (const auto& group : playbook.optional_vars)
+    for (const auto& name : group) vars[name] = unset ? "" : "value-of-" + name;
+  return vars;
+}
+
 Json nvidia_variables() {
   return {{"nvidia_repository", "http://10.20.0.1/nvidia"},
           {"nvidia_key_url", "http://10.20.0.1/key"},
@@ -175,6 +189,7 @@ Json context() {
               {"gpus_of_each", 8}});
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
   out.update(pauses());
+  out.update(containers());
   return out;
 }
 
@@ -205,9 +220,11 @@ TEST_CASE("every shipped playbook fits the modules") {
     INFO(path.string());
     for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, path.filename().string()));
     CHECK(!parsed.playbook.steps.empty());
-    for (const auto& step : parsed.playbook.steps) {
+    for (size_t i = 0; i < 2 * parsed.playbook.steps.size(); ++i) {
+      const PlaybookStep& step = parsed.playbook.steps[i / 2];
       INFO(step.name);
       Json with = context();
+      with["vars"] = with_optional(with["vars"], parsed.playbook, i % 2 == 1);
       CHECK(render_params(Json(step.otherwise), with).ok());
       std::vector<Json> items = {Json()};
       if (!step.for_each.empty()) {

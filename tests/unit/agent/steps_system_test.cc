@@ -44,6 +44,20 @@ TEST_CASE(
   CHECK(program.given == 60 * kSecond);  // busy is not broken
 }
 
+TEST_CASE("wait_for: what the program printed last is the reason") {
+  struct Failing : Process {
+    Result<Output> run(const Command&) override { return Output{1, "", "one\n/run is full\n"}; }
+  };
+  const FakeMachine machine;
+  Files files = machine.files();
+  Failing program;
+  StepContext context{files, program, "node01"};
+  const auto found =
+      find_step_module("wait_for")->check(context, {{"command", {"look"}}, {"deadline_seconds", 0}});
+  CHECK(found->holds == Holds::no);
+  CHECK(found->diff == "`look` exited with 1: one\n/run is full");
+}
+
 TEST_CASE("package: apt that would remove something else is stopped before it begins") {
   Run r;
   r.machine.put("/var/lib/dpkg/status", "");

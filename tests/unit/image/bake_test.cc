@@ -146,6 +146,28 @@ TEST_CASE("baking: the spec's variables are put in, and a missing one is named")
   CHECK(missing.error().message.find("release") != std::string::npos);
 }
 
+TEST_CASE("baking: a part whose optional variable is not set is left out") {
+  Playbook parts = playbook(
+      "  - { name: part, phase: image, when: \"{{#vars.part}}yes{{/vars.part}}\", module: file, params: { "
+      "path: "
+      "/x, content: \"{{vars.part}}\" } }\n"
+      "  - { name: always, phase: image, module: file, params: { path: /y, content: \"y{{vars.part}}\" } "
+      "}\n");
+  const auto files = [&](const std::map<std::string, std::string>& vars) {
+    return baked({{"p", parts}}, {"p"}, vars).files;
+  };
+  parts.optional_vars = {{"part"}};
+  REQUIRE(files({}).size() == 1);
+  CHECK(files({})[0].content == "y");
+  REQUIRE(files({{"part", "1"}}).size() == 2);
+  CHECK(files({{"part", "1"}})[0].content == "1");
+  parts.optional_vars.clear();
+  ImageSpec image;
+  image.bake = {"p"};
+  ImageRequest request;
+  CHECK(bake(image, {{"p", parts}}, inputs({}), request).error().code == Code::invalid);
+}
+
 TEST_CASE("layers: a change leaves the keys below it alone and changes its own and all above") {
   const Json recipe = {{"suite", "trixie"}};
   const ImageLayer gpu{"gpu", Json::array({1}), {}}, hpc{"hpc", Json::array({2}), {}},

@@ -179,6 +179,50 @@ TEST_CASE("a step whose list is empty says why, a GPU that is declared but not f
   CHECK(last()["params"]["count"] == 8);
 }
 
+TEST_CASE("a step whose condition is false says why, in every phase, and an optional variable may be unset",
+          "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  PlaybookStep part = step("part", "node", {{"content", "{{vars.part_url}}"}});
+  part.when = "{{#vars.part_url}}yes{{/vars.part_url}}";
+  part.otherwise = "the variable part_url isn't set";
+  in.playbooks["parts"] = {"parts", "", {part}};
+  in.playbooks["parts"].optional_vars = {{"part_url", "part_sha256"}};
+  in.spec.roles["cpu"].push_back("parts");
+  const auto last = [&] { return Json(planned(in).find("node02/configure")->params["steps"].back()); };
+  CHECK(last()["module"] == "not_applicable");
+  CHECK(last()["params"]["reason"] == part.otherwise);
+  in.spec.vars["part_url"] = "https://mirror.example/part";
+  CHECK(last()["params"]["content"] == "https://mirror.example/part");
+  // Of another playbook, and undeclared, it is an error as ever.
+  in.spec.vars.clear();
+  in.playbooks["other"] = {"other", "", {part}};
+  in.spec.roles["cpu"].push_back("other");
+  CHECK_FALSE(make_plan(in).ok());
+}
+
+TEST_CASE("containers lie on the node's own storage, and Docker where the node's variable has it", "[plan]") {
+  PlannerInput in = with_nodes(seen_in_ram);
+  in.playbooks["containers"] = {
+      "containers",
+      "",
+      {step("where", "node", {{"content", "{{has_containers}} {{container_root}} {{docker_root}}"}}),
+       step("what", "node", {{"content", "{{#container_mounts}}{{mount}} {{/container_mounts}}"}})}};
+  in.spec.roles["cpu"].push_back("containers");
+  const auto content = [&](const std::string& name) {
+    const Json steps = planned(in).find("node02/configure")->params["steps"];
+    for (const Json& one : steps)
+      if (one["id"] == "containers/" + name) return one["params"]["content"].get<std::string>();
+    return std::string();
+  };
+  CHECK(content("where") == "true /scratch/containers /scratch/containers/docker");
+  CHECK(content("what").starts_with("/scratch "));
+  in.spec.vars["docker_data_root"] = "/data/docker";
+  CHECK(content("where") == "true /scratch/containers /data/docker");
+  in.spec.vars.clear();
+  std::erase_if(in.spec.storage, [](const StorageSpec& s) { return s.engine == "local"; });
+  CHECK(content("where") == "true /var/lib/muster/containers ");
+}
+
 TEST_CASE("an accepted cluster that is as declared is left alone", "[plan]") {
   const Plan first = planned(with_nodes(seen_in_ram));
   PlannerInput in = with_nodes(installed);

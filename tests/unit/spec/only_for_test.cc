@@ -90,12 +90,17 @@ TEST_CASE("a spec's playbooks are held against the images of its nodes", "[spec]
 
 TEST_CASE("the names that a check without a controller has say the same as the shipped playbooks", "[spec]") {
   std::map<std::string, OnlyFor> shipped;
+  std::map<std::string, VarGroups> optional_vars;
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/playbooks")) {
     if (entry.path().extension() != ".yaml") continue;
     const auto parsed = parse_playbook(Files().read(entry.path().string()).value_or(""));
     if (!parsed.playbook.only_for.distribution.empty())
       shipped[parsed.playbook.name] = parsed.playbook.only_for;
+    if (!parsed.playbook.optional_vars.empty())
+      optional_vars[parsed.playbook.name] = parsed.playbook.optional_vars;
   }
+  CHECK(optional_vars.count("containers") == 1);
+  CHECK(shipped_names().optional_vars == optional_vars);
   const auto names = shipped_names().only_for;
   CHECK(names.size() == shipped.size());
   CHECK(shipped.count("gpu") == 1);

@@ -75,9 +75,9 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
                         rest)) ==
       "f:17:29: roles.gpu.playbooks[1]: accounting is part of Slurm and requires the playbook `scheduler`\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
-                          "  head: { playbooks: [ scheduler, accounting ] }\n" +
+                          "  head: { playbooks: [ accounting, scheduler ] }\n" +
                           rest)) ==
-        "f:18:35: roles.head.playbooks[1]: Slurm is led by b1, but its role 'gpu' does not have the "
+        "f:18:24: roles.head.playbooks[0]: Slurm is led by b1, but its role 'gpu' does not have the "
         "playbook `accounting`: add it to that role, or list `scheduler` under `leads` in a role that has "
         "both\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ accounting, scheduler ] }\n"
@@ -85,15 +85,30 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
                           rest)) ==
         "f:18:58: roles.head.leads[0]: `accounting` must be led by the same node as `scheduler`, b1 of role "
         "'gpu': make this role lead `scheduler` as well, or remove `accounting` here\n");
-  CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, mpi, accounting ] }\n"
-                          "  head: { playbooks: [ base ] }\n" +
-                          rest)) ==
-        "f:17:39: roles.gpu.playbooks[2]: list `accounting` before `scheduler`: slurmctld starts only if its "
-        "database runs\n");
+  CHECK(
+      errors_of(spec_of("  gpu: { playbooks: [ scheduler, mpi, accounting ] }\n"
+                        "  head: { playbooks: [ base ] }\n" +
+                        rest)) ==
+      "f:17:39: roles.gpu.playbooks[2]: must come before 'scheduler': slurmctld starts only if its database "
+      "runs\n");
   // A role without nodes says nothing yet.
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"
                           "  later: { playbooks: [ accounting ] }\n" +
                           rest)) == "");
+}
+
+TEST_CASE("containers come after the GPU driver and local storage, and before Slurm", "[spec][roles]") {
+  const auto errors = [](const std::string& playbooks) {
+    return errors_of(spec_of("  gpu: { playbooks: [ " + playbooks +
+                             " ] }\n  store: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"));
+  };
+  CHECK(errors("storage-local, gpu, containers, scheduler") == "");
+  CHECK(errors("containers, gpu")
+            .starts_with("f:17:35: roles.gpu.playbooks[1]: must come before 'containers'"));
+  CHECK(errors("containers, gpu-ubuntu").starts_with("f:17:35: roles.gpu.playbooks[1]: "));
+  CHECK(errors("containers, storage-local").starts_with("f:17:35: roles.gpu.playbooks[1]: "));
+  CHECK(errors("scheduler, containers")
+            .starts_with("f:17:34: roles.gpu.playbooks[1]: must come before 'scheduler'"));
 }
 
 TEST_CASE("a storage section is of the nodes whose role has its engine's playbook", "[spec][roles]") {

@@ -1,0 +1,56 @@
+#include "controller/spec/variables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "controller/spec/spec.h"
+
+namespace muster {
+namespace {
+
+bool is_set(const std::map<std::string, std::string>& vars, const std::string& name) {
+  const auto found = vars.find(name);
+  return found != vars.end() && !found->second.empty();
+}
+
+// Appends the first variable of the group that is set, if others are not.
+void check_group(const std::map<std::string, std::string>& vars, const std::vector<std::string>& group,
+                 std::vector<WrongVariable>& out) {
+  const auto set = [&](const std::string& name) { return is_set(vars, name); };
+  const auto first = std::find_if(group.begin(), group.end(), set);
+  if (first == group.end() || std::all_of(group.begin(), group.end(), set)) return;
+  std::vector<std::string> missing;
+  for (const std::string& name : group)
+    if (!set(name)) missing.push_back(fmt::format("`{}`", name));
+  out.push_back({*first, fmt::format("needs {}, too", fmt::join(missing, ", "))});
+}
+
+}  // namespace
+
+bool is_optional(const VarGroups& groups, const std::string& name) {
+  return std::any_of(groups.begin(), groups.end(), [&](const std::vector<std::string>& group) {
+    return std::find(group.begin(), group.end(), name) != group.end();
+  });
+}
+
+std::vector<WrongVariable> wrong_variables(const std::map<std::string, std::string>& vars,
+                                           const VarGroups& groups, const std::vector<std::string>& known) {
+  std::vector<WrongVariable> out;
+  std::vector<std::string> unset;
+  for (const auto& group : groups) {
+    check_group(vars, group, out);
+    for (const std::string& name : group)
+      if (!is_set(vars, name)) unset.push_back(name);
+  }
+  for (const auto& [name, value] : vars) {
+    if (is_optional(groups, name) || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (const std::string near = nearest_spelling(name, unset); !near.empty())
+      out.push_back(
+          {name, fmt::format("no playbook of this spec has this variable, did you mean '{}'?", near)});
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,119 @@
+// The playbook containers: what it has in common with others is the same there, its variables are declared
+// and used, and the order of its steps is the one that makes them work.
+#include <algorithm>
+#include <set>
+
+#include "base/json_dump.h"
+#include "tests/catch.h"
+#include "tests/unit/plan/shipped.h"
+
+namespace muster {
+namespace {
+
+const Playbook& shipped(const std::string& name) {
+  static const auto all = testing::shipped_playbooks();
+  return all.at(name);
+}
+
+size_t place_of(const Playbook& playbook, const std::string& name) {
+  const auto& steps = playbook.steps;
+  const auto found = std::find_if(steps.begin(), steps.end(), [&](const auto& s) { return s.name == name; });
+  if (found == steps.end()) FAIL(playbook.name << " has no step " << name);
+  return static_cast<size_t>(found - steps.begin());
+}
+const PlaybookStep& step_of(const Playbook& playbook, const std::string& name) {
+  return playbook.steps[place_of(playbook, name)];
+}
+
+// The names of variables in all templates of the step.
+std::set<std::string> vars_of(const PlaybookStep& step) {
+  std::set<std::string> out;
+  for (const auto& name : names_in({step.when, step.otherwise, step.params, step.verify}))
+    if (name.starts_with("vars.")) out.insert(name.substr(5));
+  return out;
+}
+
+TEST_CASE("containers, hpc and apptainer do what they have in common in the same way", "[containers]") {
+  const auto same = [](const char* one, const char* other, const char* name) {
+    INFO(name);
+    const PlaybookStep &a = step_of(shipped(one), name), &b = step_of(shipped(other), name);
+    CHECK((a.module == b.module && a.phase == b.phase));
+    CHECK(a.params == b.params);
+  };
+  same("containers", "hpc", "no Docker without its settings");
+  same("containers", "hpc", "docker has no rules of its own");
+  same("containers", "apptainer", "test container");
+  same("containers", "gpu-vendor", "devices for containers");
+  // What keeps the firewall whole.
+  const Json one = step_of(shipped("containers"), "docker settings").params;
+  const Json other = step_of(shipped("hpc"), "docker settings").params;
+  CHECK(one["required"] == other["required"]);
+  for (const char* key : {"iptables", "ip6tables", "ip-forward"}) {
+    CHECK(one["settings"][key] == false);
+    CHECK(other["settings"][key] == false);
+  }
+}
+
+TEST_CASE("hpc leaves Docker to containers where a node has both", "[containers]") {
+  for (const auto& step : shipped("hpc").steps)
+    if (step.phase == "node" && step.name != "UCX") {
+      INFO(step.name);
+      CHECK(step.when == "{{^has_containers}}yes{{/has_containers}}");
+    }
+}
+
+TEST_CASE("each variable of containers is declared as optional, and used", "[containers]") {
+  const Playbook& playbook = shipped("containers");
+  std::set<std::string> used;
+  for (const auto& step : playbook.steps)
+    for (const auto& name : vars_of(step)) {
+      used.insert(name);
+      INFO(step.name << " " << name);
+      CHECK(is_optional(playbook.optional_vars, name));
+      // Of an image, a step without its variable would be wrong: it is left out.
+      if (step.phase == "image") CHECK(step.when.find("vars.") != std::string::npos);
+    }
+  for (const auto& group : playbook.optional_vars)
+    for (const auto& name : group) {
+      // Its owner's own folder is chosen by the planner.
+      INFO(name);
+      CHECK(used.count(name) + (name == "docker_data_root") == 1);
+    }
+}
+
+TEST_CASE("Docker's settings come before Docker starts, and Slurm's plug-in last", "[containers]") {
+  const Playbook& playbook = shipped("containers");
+  const auto before = [&](const char* one, const char* other) {
+    INFO(one << " before " << other);
+    CHECK(place_of(playbook, one) < place_of(playbook, other));
+  };
+  before("no Docker without its settings", "engines");
+  before("docker settings", "docker");
+  before("local storage is mounted", "folder of containers");
+  before("refresh of the toolkit's device list", "devices for containers");
+  before("devices for containers", "container of docker");
+  before("subordinate ids", "container of podman, as a user");
+  before("no pyxis of another Slurm", "pyxis fits Slurm");
+  before("pyxis fits Slurm", "pyxis for Slurm");
+  CHECK(place_of(playbook, "plug-ins of Slurm") == playbook.steps.size() - 1);
+  for (const auto& step : playbook.steps)
+    if (step.phase == "cluster") CHECK((step.among == "scheduler" && step.stage == 1));
+  // The daemon reads it when it starts.
+  const Json restart = step_of(shipped("scheduler"), "node daemon").params["restart_for"];
+  const std::string file = step_of(playbook, "pyxis for Slurm").params.value("path", "");
+  CHECK(dump_json(restart).find(dump_json(Json(file))) != std::string::npos);
+}
+
+TEST_CASE("the toolkit's four packages are one held set of one version", "[containers]") {
+  const Json params = step_of(shipped("containers"), "Container Toolkit").params;
+  CHECK(params["hold"] == true);
+  const Json& lock = params["locked"][0];
+  CHECK(lock["packages"].size() == 4);
+  CHECK(lock["version"] == "{{vars.toolkit_version}}");
+  for (const auto& name : lock["packages"])
+    CHECK(dump_json(params["names"]).find(name.get<std::string>() + "={{vars.toolkit_version}}") !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster

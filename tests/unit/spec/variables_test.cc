@@ -1,0 +1,68 @@
+// Variables that a playbook can do without: set in part or misspelt, they are errors of the spec.
+#include "controller/spec/variables.h"
+
+#include "controller/spec/reader/parse_spec.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+const VarGroups kGroups = {{"enroot_url", "enroot_sha256"}, {"docker_mirrors"}};
+
+// "PATH" of each error, with a blank after it.
+std::string paths(const std::string& playbooks, const std::string& vars, const std::string& own_vars = "{}",
+                  const std::string& own_playbook = "") {
+  SpecNames names{{"base", "containers"}, {}, {}};
+  names.optional_vars = {{"containers", kGroups}};
+  const ParsedSpec parsed = parse_spec(
+      "cluster: x\nnetwork: { provisioning: { cidr: 10.20.0.0/24 } }\n"
+      "nodes:\n  - { name: \"n[1-2]\", role: gpu, power: { driver: redfish, address: \"10.20.1.{n}\", "
+      "secret: bmc }, "
+      "vars: " +
+          own_vars + " }\nroles: { gpu: { playbooks: [ " + playbooks + " ] } }\nvars: " + vars + "\n" +
+          own_playbook,
+      names);
+  std::string out;
+  for (const auto& error : parsed.errors) out += error.path + " ";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("variables: a group is set as a whole, or not at all", "[spec]") {
+  CHECK(wrong_variables({}, kGroups, {}).empty());
+  CHECK(wrong_variables({{"enroot_url", "u"}, {"enroot_sha256", "s"}}, kGroups, {}).empty());
+  CHECK(wrong_variables({{"enroot_url", ""}}, kGroups, {}).empty());
+  const auto half = wrong_variables({{"enroot_sha256", "s"}}, kGroups, {});
+  REQUIRE(half.size() == 1);
+  CHECK(half[0].name == "enroot_sha256");
+  CHECK(half[0].reason.find("`enroot_url`") != std::string::npos);
+  CHECK(is_optional(kGroups, "enroot_sha256"));
+  CHECK_FALSE(is_optional(kGroups, "enroot"));
+}
+
+TEST_CASE("variables: one that is close to an unset one is misspelt", "[spec]") {
+  const auto wrong = wrong_variables({{"docker_mirror", "m"}}, kGroups, {});
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].name == "docker_mirror");
+  CHECK(wrong[0].reason.find("'docker_mirrors'") != std::string::npos);
+  CHECK(wrong_variables({{"docker_mirror", "m"}}, kGroups, {"docker_mirror"}).empty());
+  CHECK(wrong_variables({{"docker_mirror", "m"}, {"docker_mirrors", "m"}}, kGroups, {}).empty());
+  CHECK(wrong_variables({{"soft_roce", "yes"}}, kGroups, {}).empty());
+}
+
+TEST_CASE("variables: a spec is refused at the variable, where a playbook in use has it", "[spec]") {
+  CHECK(paths("base, containers", "{ enroot_url: u, enroot_sha256: s }") == "");
+  CHECK(paths("base, containers", "{ enroot_url: u, docker_miror: m }") ==
+        "vars.enroot_url vars.docker_miror ");
+  CHECK(paths("base", "{ enroot_url: u, docker_miror: m }") == "");
+  // A node's own, once for the entry's range, together with the cluster's.
+  CHECK(paths("base, containers", "{}", "{ enroot_url: u }") == "nodes[0].vars.enroot_url ");
+  CHECK(paths("base, containers", "{ enroot_url: u, enroot_sha256: s }", "{ enroot_url: v }") == "");
+  // What the site's own playbook reads is no mistake.
+  CHECK(
+      paths("base, containers", "{ docker_mirror: m }", "{}",
+            "playbooks:\n  site.yaml: |\n    playbook: site\n    steps: [ { name: n, module: file, params: { "
+            "path: /x, content: \"{{vars.docker_mirror}}\" } } ]\n") == "");
+}
