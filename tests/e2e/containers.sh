@@ -311,6 +311,11 @@ for engine in podman apptainer; do
   check "a container that a job starts itself with $engine has the job's GPU and no other" \
     test "$(in_a_job $engine gpu01)" = "gpus=1 libraries=2 rdma=1 scratch=yes"
 done
+in_job() { on head01 srun -N1 -n1 -w gpu01 --chdir=/ "$@"; }
+check "it is in the job's cgroup" \
+  grep -q '/job_[0-9]' <<<"$(in_job podman run --rm --network none --cgroupns host e2e:1 /bin/busybox cat /proc/self/cgroup)"
+check "a job has the runtime folder of the session on head01, on its own node" \
+  test "$(in_job sh -c "'test -O \$XDG_RUNTIME_DIR && echo \$XDG_RUNTIME_DIR'")" = /run/user/1001
 check "without a container a job is as it was" test "$(on head01 srun -N1 -n1 -w gpu01 --chdir=/ cat /etc/hostname)" = gpu01
 # Both nodes have a bridge with the same addresses, and a container on it: a library that took it would wait for ever.
 for n in gpu01 gpu02; do

@@ -104,6 +104,27 @@ TEST_CASE("Docker's settings come before Docker starts, and Slurm's plug-in last
   CHECK(dump_json(restart).find(dump_json(Json(file))) != std::string::npos);
 }
 
+TEST_CASE("podman in a job finds its runtime folder, and no way out of the job's cgroup", "[containers]") {
+  const Playbook& playbook = shipped("containers");
+  const Json engine = step_of(playbook, "podman's engine").params["values"];
+  CHECK(engine["cgroup_manager"] == "\"cgroupfs\"");
+  CHECK(step_of(playbook, "no session bus").phase == "image");
+  const PlaybookStep& folders = step_of(playbook, "runtime folders of the declared users");
+  for (const char* list : {"argv", "check"})
+    CHECK(folders.params[list].back() ==
+          step_of(playbook, "folders of the declared users").params[list].back());
+  CHECK(place_of(playbook, folders.name) < place_of(playbook, "container of podman, as a user"));
+  // With pyxis it would run inside the container, where slurmstepd cannot.
+  const Json configuration = step_of(shipped("scheduler"), "configuration").params;
+  CHECK(dump_json(configuration).find("TaskProlog") == std::string::npos);
+}
+
+TEST_CASE("podman reads the device lists of muster and of the toolkit", "[containers]") {
+  const std::string folders =
+      step_of(shipped("containers"), "podman's engine").params["values"].value("cdi_spec_dirs", "");
+  CHECK(folders == R"(["/etc/cdi", "/run/cdi"])");
+}
+
 TEST_CASE("the toolkit's four packages are one held set of one version", "[containers]") {
   const Json params = step_of(shipped("containers"), "Container Toolkit").params;
   CHECK(params["hold"] == true);
