@@ -268,6 +268,8 @@ ready() {   # ready NODE: what is on a node with GPUs, whichever way it came the
       test "$(version "$n" $p) $(on "$n" apt-mark showhold | grep -cx $p)" = "1.18.1-1 1"
   done
   for p in enroot enroot+caps; do check "$n: $p is installed" test "$(version "$n" $p)" = 4.1.2-1; done
+  check "$n: the capabilities that enroot+caps gave in the image are there" \
+    grep -q 'cap_sys_admin,cap_mknod' <<<"$(on "$n" /usr/sbin/getcap /usr/bin/enroot-aufs2ovlfs)"
   check "$n: muster's file gave way" fails_on "$n" "test -e /etc/cdi/nvidia.json"
   check "$n: the toolkit has written its own" on "$n" sudo test -s /run/cdi/nvidia.yaml
   check "$n: and will again at the next change" test "$(on "$n" systemctl is-enabled nvidia-cdi-refresh.service nvidia-cdi-refresh.path | tr '\n' ' ')" = "enabled enabled "

@@ -34,14 +34,17 @@ pool=$out
 programs_of ${enroot%-*} enroot/enroot.sh /usr/bin/enroot
 put 755 enroot/enroot-nsenter.sh /usr/bin/enroot-nsenter
 put 755 enroot/enroot-mount.sh /usr/bin/enroot-mount
+for program in enroot-mksquashovlfs enroot-aufs2ovlfs; do put 755 enroot/enroot-mount.sh /usr/bin/$program; done   # only their capabilities count here
 for hook in 98-nvidia.sh 99-mellanox.sh; do put 755 enroot/$hook /etc/enroot/hooks.d/$hook; done
 put 755 enroot/50-slurm-pmi.sh /usr/share/enroot/hooks.d/50-slurm-pmi.sh
 mkdir -p "$tree/etc/enroot/mounts.d" "$tree/etc/enroot/environ.d" "$tree/DEBIAN"
 printf '#ENROOT_RUNTIME_PATH ${XDG_RUNTIME_DIR}/enroot\n#ENROOT_MOUNT_HOME no\n' >"$tree/etc/enroot/enroot.conf"
 printf '/etc/enroot/%s\n' enroot.conf hooks.d/98-nvidia.sh hooks.d/99-mellanox.sh >"$tree/DEBIAN/conffiles"
 package enroot $enroot 'squashfs-tools, jq'
-mkdir -p "$tree/usr/share/doc/enroot+caps"
-package enroot+caps $enroot "enroot (= $enroot)"
+mkdir -p "$tree/usr/share/doc/enroot+caps" "$tree/DEBIAN"
+printf '#!/bin/sh\nset -e\nsetcap cap_sys_admin+pe /usr/bin/enroot-mksquashovlfs\nsetcap cap_sys_admin,cap_mknod+pe /usr/bin/enroot-aufs2ovlfs\n' >"$tree/DEBIAN/postinst"
+chmod 755 "$tree/DEBIAN/postinst"
+package enroot+caps $enroot "enroot (= $enroot), libcap2-bin"
 
 mkdir "$tree"
 cp -r "$here/pyxis" "$tree/pyxis-$pyxis"

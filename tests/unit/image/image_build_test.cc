@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,9 @@ using namespace muster;
 
 namespace {
 
+// cap_net_raw=ep, as it stands in the attribute: magic and flags, permitted, inheritable.
+constexpr unsigned char kCapability[20] = {1, 0, 0, 2, 0, 0x20};
+
 // Answers for mmdebstrap, mke2fs and apt's sources; anything else is refused.
 class PaperDebian : public Process {
  public:
@@ -38,6 +42,8 @@ class PaperDebian : public Process {
   std::string resolver = {}, packed_resolver = {};  // while packages are installed, and in the file system
   std::set<std::string> packed = {};                // names in /srv of the tree that became a file system
   std::string features = {};                        // the settings of that file system, as the tree has them
+  bool capable = false;                // a program of the tree has capabilities; the real mke2fs is run
+  std::string packed_capability = {};  // of this program, in the file system
 
   Result<Output> run(const Command& command) override {
     const auto& argv = command.argv;
@@ -57,7 +63,7 @@ class PaperDebian : public Process {
       packed_resolver = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1))
                             .read_link("/etc/resolv.conf")
                             .value_or("none");
-      return make_raw(argv.at(argv.size() - 2));
+      return capable ? make_real(command) : make_raw(argv.at(argv.size() - 2));
     }
     if (argv[0] == "chroot") return apply_layer(argv.at(1), command.input);
     if (argv[0].find("/finish.sh") != std::string::npos) return ++finished, Output{0, "", ""};
@@ -94,7 +100,20 @@ class PaperDebian : public Process {
     TRY_(files.write("/etc/mke2fs.conf", "of Paper 1"));
     for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4", "blkid"})
       TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
+    if (!capable) return Output{0, "", ""};
+    TRY_(files.write("/etc/mke2fs.conf", "[defaults]\n"));
+    const std::string ping = files.real("/usr/sbin/busybox");
+    capable = ::setxattr(ping.c_str(), "security.capability", kCapability, sizeof(kCapability), 0) == 0;
     return Output{0, "", ""};
+  }
+  Result<Output> make_real(const Command& command) {
+    const auto process = make_process();
+    TRY(const Output made, process->run(command));
+    TRY(const Output attribute,
+        process->run({.argv = {"debugfs", "-R", "ea_get -x /usr/sbin/busybox security.capability",
+                               command.argv.at(command.argv.size() - 2)}}));
+    packed_capability = attribute.out;
+    return made;
   }
   Result<Output> make_raw(const std::string& raw) {
     TRY_(Files("/").write(raw, std::string(5000, 'x')));
@@ -301,6 +320,19 @@ TEST_CASE("layers are stacked, kept, and only those that changed are made again"
   b.request.rebuild = true;
   REQUIRE(b.build().ok());
   CHECK(b.debian.trees == 2);
+}
+
+TEST_CASE("programs keep their capabilities, from a layer below into the file system") {
+  Bench b;
+  b.debian.capable = true;
+  b.request.agent = b.dir.path("agent");
+  REQUIRE(Files("/").write(b.request.agent, "program", 0755));
+  b.request.layers = {ImageLayer{"hpc", Json::array({Json{{"id", "a"}}}), {}}};
+  const auto built = b.build();
+  if (::geteuid() != 0 || !b.debian.capable) return;  // only root may mount and give capabilities
+  INFO((built.ok() ? "" : built.error().message));
+  REQUIRE(built.ok());
+  CHECK(b.debian.packed_capability.find("01 00 00 02 00 20 00 00") != std::string::npos);
 }
 
 TEST_CASE("names are found while a layer is made, whatever resolver the tree has, and it keeps its own") {
