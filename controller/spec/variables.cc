@@ -10,6 +10,12 @@
 namespace muster {
 namespace {
 
+// A variable that is of no use without another, of another group.
+struct NeededVariable {
+  const char *variable, *needs;
+};
+constexpr NeededVariable kNeeded[] = {{"pyxis_url", "enroot_url"}};  // pyxis starts enroot
+
 bool is_set(const std::map<std::string, std::string>& vars, const std::string& name) {
   const auto found = vars.find(name);
   return found != vars.end() && !found->second.empty();
@@ -44,6 +50,9 @@ std::vector<WrongVariable> wrong_variables(const std::map<std::string, std::stri
     for (const std::string& name : group)
       if (!is_set(vars, name)) unset.push_back(name);
   }
+  for (const auto& [variable, needs] : kNeeded)
+    if (is_optional(groups, variable) && is_set(vars, variable) && !is_set(vars, needs))
+      out.push_back({variable, fmt::format("needs `{}`, too", needs)});
   for (const auto& [name, value] : vars) {
     if (is_optional(groups, name) || std::find(known.begin(), known.end(), name) != known.end()) continue;
     if (const std::string near = nearest_spelling(name, unset); !near.empty())

@@ -100,6 +100,8 @@ invalid() {   # what sed-expression path-in-the-spec
 }
 invalid "a file without its digest" '/enroot_sha256:/d' 'vars.enroot_'
 invalid "a digest without its file" '/pyxis_url:/d' 'vars.pyxis_'
+invalid "pyxis without enroot" '/enroot_/d' vars.pyxis_url
+invalid "a second Apptainer" '$a\  apptainer_url: http://10.20.0.1:8099/a.deb\n  apptainer_sha256: "0"' vars.apptainer_url
 invalid "a misspelt variable" 's/  toolkit_version:/  toolkit_versoin:/' 'vars.toolkit_versoin'
 invalid "containers before the GPUs' driver" 's/gpu-vendor, \(.*\)containers, /containers, gpu-vendor, \1/' roles.compute.playbooks
 invalid "Slurm before the containers" 's/containers, scheduler/scheduler, containers/' roles.compute.playbooks

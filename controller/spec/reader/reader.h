@@ -75,9 +75,12 @@ class SpecReader {
   // Reports playbooks that are for another distribution than the systems that the spec names them for.
   void check_only_for();
   std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
-  // Reports optional variables of the playbooks in use that are set in part, or misspelt.
+  // Reports optional variables of the playbooks in use that are set in part, in vain, or misspelt.
   void check_optional_vars();
+  void check_second_sources();
   VarGroups optional_vars_in_use() const;
+  // The first role or image that has this playbook and one that reads the variable; "" if there is none.
+  std::string with_both(const std::string& playbook, const std::string& variable) const;
   void read_services();
   void read_dns(const YamlNode* network);
   void read_ntp(const YamlNode* network);

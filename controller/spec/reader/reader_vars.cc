@@ -2,11 +2,22 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/kernel_line.h"
 #include "controller/spec/gpu_software.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {
+namespace {
+
+// What the variable is for comes from elsewhere where a role or an image has this playbook as well.
+struct SecondSource {
+  const char *variable, *playbook;
+};
+constexpr SecondSource kSecondSources[] = {{"apptainer_url", "apptainer"}};
+
+}  // namespace
 
 std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, const std::string& path) {
   std::map<std::string, std::string> out;
@@ -38,6 +49,33 @@ VarGroups SpecReader::optional_vars_in_use() const {
   return out;
 }
 
+std::string SpecReader::with_both(const std::string& playbook, const std::string& variable) const {
+  const auto reads = [&](const std::string& name) {
+    const auto found = optional_vars_.find(name);
+    return found != optional_vars_.end() && is_optional(found->second, variable);
+  };
+  const auto has_both = [&](const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), playbook) != list.end() &&
+           std::any_of(list.begin(), list.end(), reads);
+  };
+  for (const auto& [name, playbooks] : spec_.roles)
+    if (has_both(playbooks)) return fmt::format("role '{}'", name);
+  for (const auto& [name, image] : spec_.images)
+    if (has_both(image.bake)) return fmt::format("image '{}'", name);
+  return "";
+}
+
+void SpecReader::check_second_sources() {
+  for (const auto& [variable, playbook] : kSecondSources) {
+    const YamlNode* at = child(child(&root_, "vars"), variable);
+    const std::string where = at && !at->text.empty() ? with_both(playbook, variable) : "";
+    if (!where.empty())
+      error_once(*at, std::string("vars.") + variable,
+                 fmt::format("{} has the playbook '{}', which installs the same: leave out one of them",
+                             where, playbook));
+  }
+}
+
 void SpecReader::check_optional_vars() {
   const VarGroups groups = optional_vars_in_use();
   const auto in_own_playbook = [&](const std::string& name) {
@@ -62,6 +100,7 @@ void SpecReader::check_optional_vars() {
     vars.insert(spec_.vars.begin(), spec_.vars.end());
     check(child(places_[i].entry, "vars"), places_[i].path + ".vars", vars);
   }
+  check_second_sources();
 }
 
 }  // namespace muster

@@ -8,12 +8,15 @@ using namespace muster;
 
 namespace {
 
-const VarGroups kGroups = {{"enroot_url", "enroot_sha256"}, {"docker_mirrors"}};
+const VarGroups kGroups = {{"enroot_url", "enroot_sha256"},
+                           {"pyxis_url", "pyxis_sha256"},
+                           {"apptainer_url", "apptainer_sha256"},
+                           {"docker_mirrors"}};
 
 // "PATH" of each error, with a blank after it.
 std::string paths(const std::string& playbooks, const std::string& vars, const std::string& own_vars = "{}",
                   const std::string& own_playbook = "") {
-  SpecNames names{{"base", "containers"}, {}, {}};
+  SpecNames names{{"base", "containers", "apptainer"}, {}, {}};
   names.optional_vars = {{"containers", kGroups}};
   const ParsedSpec parsed = parse_spec(
       "cluster: x\nnetwork: { provisioning: { cidr: 10.20.0.0/24 } }\n"
@@ -50,6 +53,23 @@ TEST_CASE("variables: one that is close to an unset one is misspelt", "[spec]") 
   CHECK(wrong_variables({{"docker_mirror", "m"}}, kGroups, {"docker_mirror"}).empty());
   CHECK(wrong_variables({{"docker_mirror", "m"}, {"docker_mirrors", "m"}}, kGroups, {}).empty());
   CHECK(wrong_variables({{"soft_roce", "yes"}}, kGroups, {}).empty());
+}
+
+TEST_CASE("variables: pyxis is of no use without enroot", "[spec]") {
+  const auto alone = wrong_variables({{"pyxis_url", "u"}, {"pyxis_sha256", "s"}}, kGroups, {});
+  REQUIRE(alone.size() == 1);
+  CHECK(alone[0].name == "pyxis_url");
+  CHECK(alone[0].reason.find("`enroot_url`") != std::string::npos);
+  CHECK(paths("containers", "{ pyxis_url: u, pyxis_sha256: s }") == "vars.pyxis_url ");
+  CHECK(paths("containers", "{ pyxis_url: u, pyxis_sha256: s, enroot_url: u, enroot_sha256: s }") == "");
+}
+
+TEST_CASE("variables: Apptainer comes from one place", "[spec]") {
+  const std::string vars = "{ apptainer_url: u, apptainer_sha256: s }";
+  CHECK(paths("containers, apptainer", vars) == "vars.apptainer_url ");
+  CHECK(paths("containers", vars) == "");
+  CHECK(paths("apptainer", vars) == "");
+  CHECK(paths("containers, apptainer", "{ apptainer_url: \"\" }") == "");
 }
 
 TEST_CASE("variables: a spec is refused at the variable, where a playbook in use has it", "[spec]") {
