@@ -378,8 +378,8 @@ printf '#include <slurm/slurm_version.h>\n#undef SLURM_VERSION_NUMBER\n#define S
 make -C /tmp/other clean
 make -C /tmp/other CPPFLAGS="-include other.h"
 install -m 644 /tmp/other/spank_pyxis.so .
-sed -i 's/^slurm [^ ]*/slurm 23.11.10/' spank_pyxis.stamp
-grep -q '^slurm 23.11.10 ' spank_pyxis.stamp
+sed -i 's/^\(slurm[^ ]*\) [^ ]*/\1 23.11.10/' spank_pyxis.stamp
+grep -q '^slurm[^ ]* 23.11.10 ' spank_pyxis.stamp
 SH
 on gpu02 sudo sh /tmp/other.sh >"$work/other.log" 2>&1 || { cat "$work/other.log"; die "a plug-in for another Slurm"; }
 check "Slurm itself does not take that plug-in" fails_on head01 "srun -N1 -n1 -w gpu02 --chdir=/ --immediate=60 true 2>/dev/null"

@@ -77,8 +77,7 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
   if (!step.otherwise.empty() && step.for_each.empty() && step.among.empty() && step.when.empty())
     add("otherwise",
         "needs `for_each`, `among` or `when`: `otherwise` states why the list is empty, why there are too "
-        "few "
-        "nodes, or why the step does not apply to this node");
+        "few nodes, or why the step does not apply to this node");
   if ((step.among == kGroup) != (step.module == kGroupModule) || step.module == "accept_group_serve")
     add("module",
         "`accept_group` and `among: group` require each other; do not list `accept_group_serve`, which the "

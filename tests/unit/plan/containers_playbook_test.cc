@@ -1,10 +1,15 @@
 // The playbook containers: what it has in common with others is the same there, its variables are declared
 // and used, and the order of its steps is the one that makes them work.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
 #include "base/json_dump.h"
+#include "sys/os.h"
 #include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
 #include "tests/unit/plan/shipped.h"
 
 namespace muster {
@@ -31,6 +36,21 @@ std::set<std::string> vars_of(const PlaybookStep& step) {
   for (const auto& name : names_in({step.when, step.otherwise, step.params, step.verify}))
     if (name.starts_with("vars.")) out.insert(name.substr(5));
   return out;
+}
+
+constexpr uid_t kNobody = 65534;
+
+// Runs what the step runs, or what it checks by, with these arguments.
+int ran(const char* step, const char* what, const std::vector<std::string>& arguments) {
+  const Json& argv = step_of(shipped("containers"), step).params[what];
+  std::vector<std::string> words = {"sh", "-c", argv.at(2).get<std::string>(), "sh"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return make_process()->run({.argv = words})->exit_code;
+}
+uid_t owner_of(const std::string& path) {
+  struct stat status = {};
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  return status.st_uid;
 }
 
 TEST_CASE("containers, hpc and apptainer do what they have in common in the same way", "[containers]") {
@@ -89,7 +109,9 @@ TEST_CASE("Docker's settings come before Docker starts, and Slurm's plug-in last
   };
   before("no Docker without its settings", "engines");
   before("docker settings", "docker");
-  before("local storage is mounted", "folder of containers");
+  before("local storage is mounted", "folders of containers");
+  before("folders of containers", "folder of podman");
+  before("folders of containers", "docker");
   before("refresh of the toolkit's device list", "devices for containers");
   before("devices for containers", "container of docker");
   before("subordinate ids", "container of podman, as a user");
@@ -117,6 +139,37 @@ TEST_CASE("podman in a job finds its runtime folder, and no way out of the job's
   // With pyxis it would run inside the container, where slurmstepd cannot.
   const Json configuration = step_of(shipped("scheduler"), "configuration").params;
   CHECK(dump_json(configuration).find("TaskProlog") == std::string::npos);
+}
+
+TEST_CASE("a folder of containers that a user has made is refused, and left as it is", "[containers]") {
+  if (::geteuid() != 0) return;  // only root can give a folder away
+  const TempDir dir;
+  const char* step = "folders of containers";
+  const std::vector<std::string> folders = {dir.path("containers"), dir.path("containers/docker")};
+  CHECK(ran(step, "check", folders) != 0);
+  CHECK(ran(step, "argv", folders) == 0);
+  CHECK(ran(step, "check", folders) == 0);
+  REQUIRE(::chown(folders[0].c_str(), kNobody, kNobody) == 0);
+  CHECK(ran(step, "check", folders) != 0);
+  CHECK(ran(step, "argv", folders) != 0);
+  CHECK(owner_of(folders[0]) == kNobody);
+}
+
+TEST_CASE("a folder that another user has made in a declared user's name is not handed over",
+          "[containers]") {
+  if (::geteuid() != 0) return;
+  const TempDir dir;
+  const char* step = "folders of the declared users";
+  const std::string other = dir.path("podman/65534"), own = dir.path("enroot/65534");
+  dir.write("podman/65534/planted", "x");
+  dir.write("enroot/65534/kept", "x");
+  REQUIRE(::chown(own.c_str(), kNobody, kNobody) == 0);
+  CHECK(ran(step, "check", {dir.path(""), "nobody"}) != 0);
+  CHECK(ran(step, "argv", {dir.path(""), "nobody"}) == 0);
+  CHECK(ran(step, "check", {dir.path(""), "nobody"}) == 0);
+  CHECK(owner_of(other) == kNobody);
+  CHECK(::access((other + "/planted").c_str(), F_OK) != 0);
+  CHECK(::access((own + "/kept").c_str(), F_OK) == 0);
 }
 
 TEST_CASE("podman reads the device lists of muster and of the toolkit", "[containers]") {
