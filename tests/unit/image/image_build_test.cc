@@ -101,9 +101,11 @@ class PaperDebian : public Process {
     for (const char* tool : {"busybox", "mkfs.vfat", "mkfs.ext4", "blkid"})
       TRY_(files.write(std::string("/usr/sbin/") + tool, "#!/bin/sh\n", 0755));
     if (!capable) return Output{0, "", ""};
-    TRY_(files.write("/etc/mke2fs.conf", "[defaults]\n"));
-    const std::string ping = files.real("/usr/sbin/busybox");
-    capable = ::setxattr(ping.c_str(), "security.capability", kCapability, sizeof(kCapability), 0) == 0;
+    TRY_(files.write("/etc/mke2fs.conf", Files("/").read("/etc/mke2fs.conf").value_or("")));
+    TRY_(files.write("/large", ""));  // the journal is no more than half of a file system
+    std::filesystem::resize_file(files.real("/large"), 64 << 20);
+    const std::string program = files.real("/usr/sbin/busybox");
+    capable = ::setxattr(program.c_str(), "security.capability", kCapability, sizeof(kCapability), 0) == 0;
     return Output{0, "", ""};
   }
   Result<Output> make_real(const Command& command) {
