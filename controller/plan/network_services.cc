@@ -34,7 +34,6 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
   const Network& n = spec.network;
   const bool ours = !node.adopt.declared();  // muster does not manage an adopted host's network
   const AptMirror apt = spec.apt_of(node);
-  const Distribution* known = spec.distribution_of(node);
   return {{"provisioning", n.provisioning.cidr},
           {"bmc", n.bmc.cidr},
           {"storage", n.storage.cidr},
@@ -49,7 +48,7 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
           {"apt_security", ours ? apt.security : ""},
           {"apt_updates", apt.updates},
           {"apt_key", ours ? apt.key : ""},
-          {"apt_distribution", ours && apt.declared() && known ? known->id : ""},
+          {"apt_distribution", ours && apt.declared() ? spec.mirrored_distribution(node).id : ""},
           {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
           {"port_settings", ours ? port_settings(n) : Json()},
           {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};

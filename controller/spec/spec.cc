@@ -48,10 +48,12 @@ const Distribution* Spec::distribution_of(const NodeSpec& node) const {
   return image == images.end() ? nullptr : image->second.distribution;
 }
 
-AptMirror Spec::apt_of(const NodeSpec& node) const {
+const Distribution& Spec::mirrored_distribution(const NodeSpec& node) const {
   const Distribution* known = distribution_of(node);
-  return network.apt_of(known ? known->id : default_distribution().id);
+  return known ? *known : default_distribution();
 }
+
+AptMirror Spec::apt_of(const NodeSpec& node) const { return network.apt_of(mirrored_distribution(node).id); }
 
 void use_recipes(Spec& spec, const std::vector<KnownRecipe>& recipes) {
   for (auto& [name, image] : spec.images)

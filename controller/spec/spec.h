@@ -287,7 +287,8 @@ struct Spec {
   bool plays(const NodeSpec& node, const std::string& playbook) const;
   // That of the node's image; null: not known, or the node has none.
   const Distribution* distribution_of(const NodeSpec& node) const;
-  // For the node's distribution; where that is not known, for the default one.
+  // The distribution whose mirror the node gets: its own; where that is not known, the default one.
+  const Distribution& mirrored_distribution(const NodeSpec& node) const;
   AptMirror apt_of(const NodeSpec& node) const;
   // The first node by name of the role that is declared to lead the playbook, else of those that have it;
   // null when there is none. Slurm's accounting is led where Slurm is.
