@@ -47,7 +47,7 @@ struct RailResult {
   std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
   Outcome outcome = Outcome::measured;
   bool inconclusive = false;       // why the rail was not measured says nothing about the link
-  std::string not_looked_at = {};  // why there is nothing to measure, which is nobody's fault
+  std::string not_looked_at = {};  // why there is nothing to measure, through no one's fault
   int mtu = 0, repeated = 0;
   int gid_here = -1, gid_there = -1;
   double rate_there = 0, pcie_there = 0;

@@ -351,7 +351,7 @@ TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the 
   }
 }
 
-TEST_CASE("a port without an address at both ends is no rail, and nobody's fault") {
+TEST_CASE("a port without an address at both ends is no rail, and no fault") {
   Two two;
   for (RdmaNode* node : {&two.here, &two.there}) {
     for (const char* name : {"mlx5_0", "mlx5_1"}) node->device(name);
