@@ -112,6 +112,7 @@ struct ContextInput {
   // The nodes that the plan takes out of service until they are accepted again.
   const std::set<std::string>& pausing = kNobody;
   std::string metrics_address = {};  // PlannerInput::metrics_address
+  bool in_rollout = false;           // the plan is of a rollout's batch
 
   static inline const std::set<std::string> kNobody = {};
 };

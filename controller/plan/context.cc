@@ -163,6 +163,7 @@ void NodeContext::put_content() {
   values_["node"]["by_label"] = has_labels(in_);
   values_["paused"] = in_.with_content && in_.pausing.count(node().name) > 0;
   values_["pausing"] = in_.with_content && !in_.pausing.empty();
+  values_["in_rollout"] = in_.with_content && in_.in_rollout;
   for (Json storage = storage_of(in_); auto& [name, list] : storage.items()) values_[name] = std::move(list);
   values_.update(containers_of(values_));
 }

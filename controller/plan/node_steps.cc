@@ -100,7 +100,8 @@ const Playbook* find_playbook(Planning& p, const std::string& name, bool complai
 
 std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::string& phase, bool back) {
   NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true,
-                       ContextInput::kNobody, ContextInput::kNobody, p.in.metrics_address});
+                       ContextInput::kNobody, ContextInput::kNobody, p.in.metrics_address,
+                       p.in.request.batch.has_value()});
   std::vector<PlannedStep> steps;
   auto names = p.playbooks_of(d);
   if (back) std::reverse(names.begin(), names.end());
@@ -115,7 +116,7 @@ std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::
 void render(Planning& p, Draft& d, const Digest& image_digest) {
   const std::string prefix = "acceptance/" + p.profile();
   NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true,
-                       p.in.request.force, p.pausing, p.in.metrics_address});
+                       p.in.request.force, p.pausing, p.in.metrics_address, p.in.request.batch.has_value()});
   for (const bool real : {true, false}) {
     if (!real) context.forget_content();
     Draft scratch;

@@ -1,8 +1,9 @@
 // slurm_node: drains a node, resumes it, or waits until a re-imaged node is registered as slurm.conf has it.
 //
 // A drain belongs to those who began it. One by a person or by the health check is left, with its reason, and
-// fails nothing. Drains that a run of muster left, and slurmctld's own for a node that registered with too
-// little, are no decision and are taken over.
+// fails nothing, apart from a drain with `only_reason`: then the step ends at once, because its caller must
+// leave the node to them. Drains that a run of muster left, and slurmctld's own for a node that registered
+// with too little, are no decision and are taken over.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ MUSTER_PARAMETERS(
              "slurm.conf has it | resume: takes jobs"),
     optional(reason, "drain reason, shown by `sinfo -R`"),
     optional(only_reason,
-             "resume the node only if this is its drain reason; `muster`: only what is not a person's"),
+             "resume: only a drain with this reason is ended, and with `muster` all but a person's. drain: a "
+             "drain by a person or by the health check with another reason is no drain, but an error"),
     optional(measure,
              "program that must succeed before a node that the health check drained is resumed; without it "
              "such a node is left"),
@@ -54,6 +56,12 @@ Status complete_node(const StepContext&, WantedNode& want) {
     return fail(Code::invalid,
                 "slurm_node: 'state' must be drain, registered or resume, not '" + want.state + "'");
   return Ok{};
+}
+
+// Whether `only_reason` admits the node's drain.
+bool is_meant(const SlurmNode& now, const WantedNode& want) {
+  if (want.only_reason == kAllOfMuster) return now.drain() != slurm::Drain::person;
+  return want.only_reason.empty() || slurm::is_reason(now.reason, want.only_reason);
 }
 
 bool is_ours(const SlurmNode& now, const WantedNode& want) {
@@ -98,8 +106,7 @@ Result<CheckResult> check_registered(StepContext& context, const WantedNode& wan
 // Whether this step ends that drain. The health check's: only after a measurement.
 bool may_resume(const SlurmNode& now, const WantedNode& want) {
   if (now.drain() == slurm::Drain::health) return !want.measure.empty();
-  if (want.only_reason == kAllOfMuster) return now.drain() != slurm::Drain::person;
-  return want.only_reason.empty() || slurm::is_reason(now.reason, want.only_reason);
+  return is_meant(now, want);
 }
 
 // Returns what the measurement found; "" if it passed, or none is needed.
@@ -131,6 +138,7 @@ Result<CheckResult> check_resumed(StepContext& context, const WantedNode& want, 
 Result<CheckResult> judge(StepContext& context, const WantedNode& want, const SlurmNode& now) {
   switch (want.goal) {
     case Goal::drain:
+      if (is_left(now) && !is_meant(now, want)) return fail(Code::denied, left_as_it_is(now));
       return check_drained(context, want, now);
     case Goal::registered:
       return check_registered(context, want, now);
@@ -179,7 +187,8 @@ Result<std::string> take_turn(StepContext& context, const WantedNode& want, cons
   return diff;
 }
 
-// What no wait changes: there is no such node, slurmctld refuses, the node registered with too little.
+// What no wait changes: there is no such node, slurmctld refuses, others decide about the node, it registered
+// with too little.
 bool is_for_good(Code code) {
   return code == Code::not_found || code == Code::denied || code == Code::conflict;
 }

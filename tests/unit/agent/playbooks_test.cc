@@ -49,7 +49,11 @@ Json network() {
 }
 
 Json pauses() {
-  return {{"paused", false}, {"pausing", false}, {"has_mpi", true}, {"drain_timeout_seconds", 86400}};
+  return {{"paused", false},
+          {"pausing", false},
+          {"has_mpi", true},
+          {"in_rollout", true},
+          {"drain_timeout_seconds", 86400}};
 }
 
 Json containers() {

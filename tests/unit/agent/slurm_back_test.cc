@@ -34,8 +34,9 @@ Json params(const std::string& state, int deadline) {
   return {{"node", "node01"}, {"state", state}, {"deadline_seconds", deadline}};
 }
 
-// The shipped playbook's step for Slurm in that phase (that brings a node to that state), for node01.
-Json shipped(const std::string& phase, const std::string& state = "") {
+// The shipped playbook's step for Slurm in that phase (that brings a node to that state), for node01, in a
+// plan that is of a rollout or not.
+Json shipped(const std::string& phase, const std::string& state = "", bool in_rollout = false) {
   std::ifstream in(source_dir() + "/playbooks/scheduler.yaml");
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto steps = parse_playbook(text).playbook.steps;
@@ -43,8 +44,10 @@ Json shipped(const std::string& phase, const std::string& state = "") {
     return s.phase == phase && s.module == "slurm_node" && (state.empty() || s.params["state"] == state);
   });
   REQUIRE(found != steps.end());
-  Json out = found->params;
-  out["node"] = "node01";
+  Json out = render_params(
+                 found->params,
+                 {{"node", {{"name", "node01"}}}, {"in_rollout", in_rollout}, {"drain_timeout_seconds", 0}})
+                 .value();
   out["deadline_seconds"] = 0;
   return out;
 }
@@ -165,15 +168,17 @@ TEST_CASE("slurm: the look before a reboot", "[steps]") {
   const StepModule& one = *find_step_module("slurm_node");
   struct Case {
     const char* state;
-    Holds right;
+    Holds right, in_rollout = right;
   };
-  for (const auto& [state, right] : std::vector<Case>{
+  for (const auto& [state, right, in_rollout] : std::vector<Case>{
            {"drained|muster reimage", Holds::yes},
            {"drained*|muster reimage", Holds::yes},
            {"inval|muster reimage", Holds::yes},  // no jobs: squeue has none
            {"drained|muster reimage : reboot issued", Holds::yes},
-           {"drained|bad fan|ann|2026-11-29T09:48:25", Holds::yes},  // a person's: as good a drain
-           {"drained|muster health: memory_uncorrected +2", Holds::yes},
+           // Its operator named it, and may have drained it for that; a rollout leaves it to them.
+           {"drained|bad fan|ann|2026-11-29T09:48:25", Holds::yes, Holds::no},
+           {"drained|muster drain", Holds::yes, Holds::no},
+           {"drained|muster health: memory_uncorrected +2", Holds::yes, Holds::no},
            {"draining|muster reimage", Holds::no},
            {"draining|bad fan|ann|2026-11-29T09:48:25", Holds::no},
            {"failing|bad fan", Holds::no},
@@ -191,9 +196,11 @@ TEST_CASE("slurm: the look before a reboot", "[steps]") {
     CAPTURE(state);
     machine.calls.clear();
     machine.put("/slurm/node01", state);
-    const auto looked = one.check(context, shipped("pause"));
-    REQUIRE(looked.ok());
-    CHECK(looked->holds == right);
+    for (const bool rollout : {false, true}) {
+      const auto looked = one.check(context, shipped("pause", "", rollout));
+      REQUIRE(looked.ok());
+      CHECK(looked->holds == (rollout ? in_rollout : right));
+    }
     CHECK(machine.get("/slurm/node01") == state);
     CHECK_FALSE(machine.called("scontrol"));
   }
@@ -220,6 +227,38 @@ TEST_CASE("slurm: a drain by others keeps its reason, is waited for, and is not 
   }
   CHECK(machine.get("/slurm/node01") == drained);
   CHECK_FALSE(machine.called("scontrol"));
+}
+
+TEST_CASE("slurm: a rollout waits for no drain of others, names it, and leaves it", "[steps]") {
+  // An operator drains the node while the rollout waits for its jobs.
+  struct Replaced : Process {
+    explicit Replaced(FakeMachine& of) : machine(of) {}
+    Result<Output> run(const Command& command) override {
+      if (command.argv[0] == "sinfo" && ++looks == 3)
+        machine.put("/slurm/node01", "draining|bad fan|ann|2026-11-29T09:48:25");
+      return machine.run(command);
+    }
+    FakeMachine& machine;
+    int looks = 0;
+  };
+  FakeMachine machine;
+  Replaced process(machine);
+  StepContext context{machine.context().files, process, "node01"};
+  context.pause = 0;
+  const StepModule& one = *find_step_module("slurm_node");
+  Json pause = shipped("pause", "", true);
+  pause["deadline_seconds"] = 86400;
+  machine.put("/slurm/node01", "mixed|none");
+  machine.put("/slurm-jobs/node01", "41\n");
+  const Status end = one.apply(context, pause);
+  REQUIRE_FALSE(end.ok());
+  CHECK(end.error().code == Code::denied);
+  CHECK(process.looks == 3);
+  for (const char* part : {"ann", "2026-11-29T09:48:25", "bad fan"})
+    CHECK(end.error().message.find(part) != std::string::npos);
+  // Given back: to that person.
+  REQUIRE(one.apply(context, shipped("resume")).ok());
+  CHECK(machine.get("/slurm/node01") == "draining|bad fan|ann|2026-11-29T09:48:25");
 }
 
 TEST_CASE("slurm: what is no decision is taken over", "[steps]") {

@@ -51,6 +51,7 @@ TEST_CASE("pause: out of Slurm first, then the storage; resume: the other way ro
   CHECK(pause[0]["params"] == Json{{"node", "node02"},
                                    {"state", "drain"},
                                    {"reason", "muster reimage"},
+                                   {"only_reason", ""},
                                    {"deadline_seconds", 24 * 3600}});
   CHECK(pause[1]["module"] == "moosefs_maintenance");
   CHECK(pause[1]["params"]["state"] == "on");
@@ -65,6 +66,16 @@ TEST_CASE("pause: out of Slurm first, then the storage; resume: the other way ro
   CHECK(resume[1]["params"]["only_reason"] == pause[0]["params"]["reason"]);
   CHECK(steps_of(plan, "node02/resume-old") == resume);
   CHECK(!has_note(plan, "Slurm's controller"));
+}
+
+TEST_CASE("pause: only a drain of its own counts for a rollout", "[plan][batch]") {
+  PlannerInput in = with_shipped("storage-shared");
+  in.request.batch = BatchTerms{{}, kMinute, 60 * kMinute, 0};
+  const Plan plan = planned(in);
+  const Json pause = steps_of(plan, "node02/pause")[0];
+  REQUIRE(pause["module"] == "slurm_node");
+  CHECK(pause["params"]["only_reason"] == pause["params"]["reason"]);
+  CHECK(steps_of(plan, "node02/boot")[0] == pause);  // looked at again in the order to reboot
 }
 
 TEST_CASE("pause: no job comes to a node that is not accepted yet, and `up` gives one back", "[plan]") {

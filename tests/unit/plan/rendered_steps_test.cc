@@ -210,13 +210,15 @@ TEST_CASE("what is on disks is forgotten, and nothing else", "[plan]") {
   Three t;
   const std::set<std::string> pausing = {"node02"};
   NodeContext context({t.spec, t.spec.nodes[1], t.disks, "10.20.0.1", t.values, t.cluster, true,
-                       ContextInput::kNobody, pausing});
+                       ContextInput::kNobody, pausing, "", true});
+  CHECK(*context.find("in_rollout") == true);
   CHECK(*context.find("paused") == true);
   CHECK(*context.find("pausing") == true);
   const Json address = *context.find("node.address");
   context.forget_content();
   CHECK(*context.find("paused") == false);
   CHECK(*context.find("pausing") == false);
+  CHECK(*context.find("in_rollout") == false);
   CHECK(*context.find("node.by_label") == false);
   CHECK(*context.find("node.address") == address);
   CHECK(context.find("node.nothing") == nullptr);

@@ -336,14 +336,15 @@ void Model::drain(ModelRun& run) {
   if (!busy) reboot(run);
 }
 
-// A node that was resumed meanwhile, and may have jobs at any moment, is given back.
+// A node that was resumed meanwhile, and may have jobs at any moment, is given back; by a rollout also one
+// that others have drained.
 void Model::reboot(ModelRun& run) {
   run.phase = Phase::boot;
   run.ticks = 0;
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     const size_t at = run.nodes[i];
     if (run.over[i]) continue;
-    if (!truth[at].paused) {
+    if (!truth[at].paused || (run.rollout != 0 && view.nodes[at].maintenance)) {
       come_to(run, i, Outcome::jobs);
       continue;
     }

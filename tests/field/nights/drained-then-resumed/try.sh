@@ -26,4 +26,16 @@ expect "nor while it is suspended" refused look
 slurm scontrol resume "$job"
 slurm scancel "$job"
 expect "again when it has ended" within 30 look
+# Drained by an operator while the rollout waited for others of its batch.
+rollout="$pause,\"only_reason\":\"muster reimage\""
+expect "a rollout's look holds as well" slurm_step check n1 drain "$rollout"
+slurm scontrol update nodename=n1 state=drain reason="bad fan"
+expect "a rollout's look does not hold for an operator's drain" refused slurm_step check n1 drain "$rollout"
+begin=$SECONDS
+expect "nor does it wait" refused slurm_step apply n1 drain "$rollout"
+expect "it ends at once" test $((SECONDS - begin)) -lt 10
+expect "and names the reason" grep -qF "bad fan" "$WORK/agent.log"
+expect "the operator's own re-image holds" look
+expect "the node is not given back" slurm_step apply n1 resume '"only_reason":"muster reimage","deadline_seconds":5'
+expect "it is the operator's" is 'drained|bad fan' state n1
 exit $wrong
