@@ -103,7 +103,7 @@ struct Turn {
   TimeMs now = 0;           // wall clock
   DurationMs elapsed = 0;   // since the last turn, by a clock that is never set
   LocalTime local = {};     // of the site
-  std::string window = {};  // how the last night's rollout went, for the daily line; empty: there was none
+  std::string window = {};  // how the last night's rollout went, for the daily line; empty: nothing to say
   bool first = false;       // after a start: nothing could be sent since the last one
 };
 

@@ -119,6 +119,19 @@ std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const Win
   return {WindowOutcome::progress, why_left(record, result, look)};
 }
 
+// A timer that did not elapse leaves nothing to note. Windows are missed by nodes that wait, and by images that
+// windows build. "" if one is open, or was opened in the day before.
+std::string without_window(const Record& record, TimeMs now) {
+  const std::string state = state_of(record);
+  const bool missed = state == "approved" || state == to_string(Stage::canary) ||
+                      state == to_string(Stage::batches) ||
+                      (state == to_string(Stage::done) && record.approval.rebuild != Rebuild::never);
+  TimeMs last = std::max(record.approval.time, record.window.opened);
+  if (record.last_window) last = std::max(last, record.last_window->opened);
+  if (!missed || last > now - kDay || record.window_until > now) return "";
+  return "no window of the rollout was opened since " + to_iso8601(last);
+}
+
 // Of the record's last night, with nothing counted yet.
 WindowResult empty_result(const Record& record, TimeMs opened, TimeMs now) {
   WindowResult out;
@@ -188,8 +201,8 @@ std::map<std::string, Unbuilt> unbuilt_images(const Record& record) {
   return out;
 }
 
-std::string window_line(const Record& record, TimeMs after) {
-  if (!record.last_window || record.last_window->ended <= after) return "";
+std::string window_line(const Record& record, TimeMs now) {
+  if (!record.last_window || record.last_window->ended <= now - kDay) return without_window(record, now);
   const WindowResult& result = *record.last_window;
   int64_t left = 0;
   for (const auto& [reason, count] : result.left) left += count;

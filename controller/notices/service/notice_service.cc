@@ -76,7 +76,7 @@ void NoticeService::take_turn() {
   turn.first = !last_turn_;
   turn.elapsed = last_turn_ ? at - last_turn_ : book_.time > 0 ? turn.now - book_.time : 0;
   turn.local = site->zone.at(turn.now);
-  turn.window = parts_.window(turn.now - kDay);
+  turn.window = parts_.window(turn.now);
   show_failing();
   auto causes = parts_.causes();
   edit({[causes = std::move(causes), notify = site->notify, turn](Book& book) {

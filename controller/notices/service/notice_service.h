@@ -42,8 +42,8 @@ class NoticeService {
     std::map<std::string, std::string>& problems;
     // not_found: there is no spec yet.
     std::function<Result<Site>()> site;
-    // How the last rollout's window went, if it ended after this time; else "".
-    std::function<std::string(TimeMs after)> window;
+    // How the rollout's window of the last day went, or that there was none; "" if none was needed.
+    std::function<std::string(TimeMs now)> window;
     // Replaces every "secret:NAME" in a value (Vault::resolve()).
     std::function<Result<Json>(const Json&)> secrets;
     // Delivers, elsewhere; `sent` is called on the reactor's thread.

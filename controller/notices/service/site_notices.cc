@@ -17,9 +17,9 @@ SiteNotices::SiteNotices(const Parts& parts)
     : parts_(parts),
       service_(std::make_unique<NoticeService>(NoticeService::Parts{
           parts_.reactor, parts_.store, parts_.causes, parts_.problems, [this] { return site(); },
-          [this](TimeMs after) {
+          [this](TimeMs now) {
             const rollout::Record* record = parts_.rollout();
-            return record ? rollout::window_line(*record, after) : std::string();
+            return record ? rollout::window_line(*record, now) : std::string();
           },
           [this](const Json& values) { return parts_.vault.resolve(values); },
           [this](const Receiver& receiver, const notices::Notice& notice, const std::string& cluster,

@@ -194,11 +194,51 @@ TEST_CASE("rollout night: its line names failed nodes, images that were not buil
   last.failed = 2;
   last.unbuilt["gpu"] = "no mirror";
   record.last_window = last;
-  const std::string line = window_line(record, 0), problem = rollout_problem(record);
+  const std::string line = window_line(record, kDay), problem = rollout_problem(record);
   CAPTURE(line, problem);
   for (const char* part : {"2 failed", "(gpu)", "anna (sudo)"}) CHECK(has(line, part));
   for (const char* part : {"(2)", "(gpu)"}) CHECK(has(problem, part));
-  CHECK(window_line(record, 50).empty());
   record.last_window->rollout = 2;  // another one was approved since
-  CHECK_FALSE(has(window_line(record, 0), "anna"));
+  CHECK_FALSE(has(window_line(record, kDay), "anna"));
+}
+
+TEST_CASE("rollout night: its line names a day without a window, where one is needed", "[rollout]") {
+  const TimeMs opened = 100 * kDay, night = 8 * 60 * kMinute;
+  Record record = started(approved({}, approval_of("new")), "new");
+  record.approval.time = opened - 10 * kDay;
+  record.window.opened = opened;
+  record.window_until = opened + night;
+  WindowResult last;
+  last.rollout = record.id;
+  last.opened = opened;
+  last.ended = opened + night;
+  record.last_window = last;
+  const TimeMs morning = opened + 10 * 60 * kMinute, next = morning + kDay;
+  const auto says = [&](TimeMs now) { return has(window_line(record, now), to_iso8601(opened)); };
+  SECTION("nodes wait") {
+    CHECK_FALSE(says(morning));
+    CHECK(says(next));
+  }
+  SECTION("a window that is longer than a day is open") {
+    record.window_until = opened + 3 * kDay;
+    record.last_window.reset();
+    CHECK(window_line(record, next).empty());
+    CHECK(says(opened + 3 * kDay));
+  }
+  SECTION("all is done: nothing is missed, unless windows build images") {
+    record.row->stage = Stage::done;
+    CHECK(window_line(record, next).empty());
+    record.approval.rebuild = Rebuild::daily;
+    CHECK(says(next));
+  }
+  SECTION("an operator has stopped it") {
+    record.row->paused = true;
+    CHECK(window_line(record, next).empty());
+  }
+  SECTION("approved, and none was opened since") {
+    record = approved(record, approval_of("newer"));
+    record.approval.time = opened + kDay;
+    CHECK(window_line(record, opened + 2 * kDay - 1).empty());
+    CHECK(has(window_line(record, opened + 2 * kDay), to_iso8601(opened + kDay)));
+  }
 }
