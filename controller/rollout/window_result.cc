@@ -119,8 +119,8 @@ std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const Win
   return {WindowOutcome::progress, why_left(record, result, look)};
 }
 
-// A timer that did not elapse leaves nothing to note. Windows are missed by nodes that wait, and by images that
-// windows build. "" if one is open, or was opened in the day before.
+// A timer that did not elapse leaves nothing to note. Windows are missed by nodes that wait, and by images
+// that windows build. "" if one is open, or was opened in the day before.
 std::string without_window(const Record& record, TimeMs now) {
   const std::string state = state_of(record);
   const bool missed = state == "approved" || state == to_string(Stage::canary) ||

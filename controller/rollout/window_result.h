@@ -69,9 +69,9 @@ struct Unbuilt {
 };
 // By name: of the newest window as far as its builds have ended, else of the one before.
 std::map<std::string, Unbuilt> unbuilt_images(const Record& record);
-// One line about the window that ended in the last day: "night 4: partial (failed), 14 nodes updated, 1 failed,
-// images were not built (gpu); approved by anna (sudo)". If there was none and the rollout needs one, since
-// when none was opened; else "".
+// One line about the window that ended in the last day: "night 4: partial (failed), 14 nodes updated, 1
+// failed, images were not built (gpu); approved by anna (sudo)". If there was none and the rollout needs one,
+// since when none was opened; else "".
 std::string window_line(const Record& record, TimeMs now);
 // One line for `muster status`; "" if nothing needs an operator.
 std::string rollout_problem(const Record& record);

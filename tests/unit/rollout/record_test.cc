@@ -213,27 +213,27 @@ TEST_CASE("rollout night: its line names a day without a window, where one is ne
   last.opened = opened;
   last.ended = opened + night;
   record.last_window = last;
-  const TimeMs morning = opened + 10 * 60 * kMinute, next = morning + kDay;
+  const TimeMs morning = opened + 10 * 60 * kMinute, later = morning + kDay;
   const auto says = [&](TimeMs now) { return has(window_line(record, now), to_iso8601(opened)); };
   SECTION("nodes wait") {
     CHECK_FALSE(says(morning));
-    CHECK(says(next));
+    CHECK(says(later));
   }
   SECTION("a window that is longer than a day is open") {
     record.window_until = opened + 3 * kDay;
     record.last_window.reset();
-    CHECK(window_line(record, next).empty());
+    CHECK(window_line(record, later).empty());
     CHECK(says(opened + 3 * kDay));
   }
   SECTION("all is done: nothing is missed, unless windows build images") {
     record.row->stage = Stage::done;
-    CHECK(window_line(record, next).empty());
+    CHECK(window_line(record, later).empty());
     record.approval.rebuild = Rebuild::daily;
-    CHECK(says(next));
+    CHECK(says(later));
   }
   SECTION("an operator has stopped it") {
     record.row->paused = true;
-    CHECK(window_line(record, next).empty());
+    CHECK(window_line(record, later).empty());
   }
   SECTION("approved, and none was opened since") {
     record = approved(record, approval_of("newer"));
