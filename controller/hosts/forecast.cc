@@ -11,6 +11,7 @@
 #include "base/ports.h"
 #include "base/record.h"
 #include "base/wire.h"
+#include "controller/report/gpu_archive.h"
 #include "sys/locked_memory.h"
 
 namespace muster {
@@ -24,13 +25,6 @@ constexpr const char* kGpus = "GPUs (products, memory, copies, NCCL, training)";
 const std::set<int>& archives() {
   static const std::set<int> all = {12, 13};
   return all;
-}
-
-std::string unpack_for(int cuda) {
-  return fmt::format(
-      "here, beside muster's folder: `tar --zstd -xf muster-gpu-*-cuda{}-linux-x86_64.tar.zst`, or add "
-      "--gpu-program FILE",
-      cuda);
 }
 
 // What the plan has for a host to do.
@@ -115,7 +109,7 @@ class Forecast {
       return put(host, kGpus,
                  in_.gpu.wrong.empty() ? fmt::format("there is no {} on this machine", kGpuProgram)
                                        : in_.gpu.wrong.front(),
-                 unpack_for(cuda));
+                 bring_gpu_program(cuda));
     if (in_.libs && uses.cublaslt && offered_.size() > 1 && !has_library(facts, cublaslt_of(cuda)))
       put(host, "perhaps products, silent corruption, training of GPUs",
           fmt::format("the folder of --libs is not searched before, and CUDA {} was chosen by the driver",
@@ -140,7 +134,7 @@ class Forecast {
                     offered_.empty() ? "" : " here", needed, driver,
                     supported > 0 ? std::to_string(supported) : "10 or older"),
         supported >= *archives().begin()
-            ? unpack_for(supported)
+            ? bring_gpu_program(supported)
             : fmt::format("install driver {} or newer there", oldest_driver_for(needed)));
   }
 
