@@ -1,4 +1,4 @@
-# For package.sh and build-gpu-package.sh, which source it.
+# For package.sh, release.sh and build-gpu-package.sh, which source it.
 # shellcheck shell=bash
 
 # set_older_aside FOLDER PACKAGE...: moves packages of these names to FOLDER/older. `apt install ./muster_*.deb` must not mean two versions.
@@ -22,4 +22,10 @@ set_archives_aside() {
     mkdir -p "$1/older"
     mv "$old" "$1/older/"
   done
+}
+
+# copy_pages FOLDER: README.md and all pages that it leads to, as in the source tree. Fails if a link leads out of them.
+copy_pages() {
+  mkdir -p "$1" && cp README.md LICENSE CHANGELOG.md CONTRIBUTING.md SECURITY.md "$1/" && cp -r docs "$1/" &&
+    python3 scripts/dead_links.py "$1"
 }

@@ -8,9 +8,10 @@
 # MUSTER_RELEASE_KEY=FILE: an Ed25519 key (`openssl genpkey -algorithm ED25519`) that signs the digests. Without one the list is not signed.
 # --without-perftest: carries none (scripts/perftest.sh fetches it from Debian's archive).
 # --check: builds HEAD twice instead, in copies in two folders, and compares what came out, byte for byte; FOLDER gets nothing.
-# Fails when a program asks for a glibc newer than 2.34, or for a library that is not glibc's. Times in the archive are the commit's.
+# Fails when a program asks for a glibc newer than 2.34, or for a library that is not glibc's, or when a link of its pages leads out of it. Times in the archive are the commit's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/package-lib.sh
 usage="usage: scripts/release.sh [--check] [--without-perftest] [FOLDER]"
 check=0 perftest=1
 while [[ ${1:-} == --* ]]; do
@@ -37,7 +38,7 @@ cmake -D SOURCE="$PWD" -D RECORD="$work/commit" -P cmake/version.cmake
 read -r SOURCE_DATE_EPOCH commit dirty <"$work/commit" || true
 [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail "neither git nor cmake/commit.txt names a commit of $PWD"
 # Pages and this folder go into the archive, but into no program, so they make no version dirty.
-[[ ! -e .git || -z $(git -c safe.directory='*' status --porcelain -- docs README.md LICENSE scripts) ]] || dirty=dirty
+[[ ! -e .git || -z $(git -c safe.directory='*' status --porcelain -- docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE scripts) ]] || dirty=dirty
 export SOURCE_DATE_EPOCH
 
 if [[ $check -eq 1 ]]; then
@@ -65,11 +66,8 @@ root=$work/$name
 cmake --install $build --component muster --prefix "$root" >"$work/log" || { cat "$work/log" >&2; exit 1; }
 
 doc=$root/share/doc/muster
-mkdir -p "$doc/docs" "$doc/licences"
-# In docs/, where README.md's links lead, as in the source tree.
-cp docs/accept-hosts.md docs/acceptance*.md docs/install.md "$doc/docs/"
-mkdir "$doc/docs/plots"
-cp docs/plots/{accept-hosts-report.png,locate-firing.svg,locate-schedules.svg} "$doc/docs/plots/"
+copy_pages "$doc" || fail "pages are missing, or their links lead out of the archive"
+mkdir "$doc/licences"
 if [[ $perftest -eq 1 ]]; then
   scripts/perftest.sh $build/perftest
   mkdir "$root/lib/muster/perftest"

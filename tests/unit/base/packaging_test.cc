@@ -104,6 +104,23 @@ TEST_CASE("a folder of packages has one of each name, however often they are mad
   CHECK(names_in(folder + "/older") == older);
 }
 
+TEST_CASE("pages that are unpacked have no link to a file that is not among them", "[packages]") {
+  const TempDir dir;
+  const std::string pages = dir.path("pages");
+  REQUIRE(run({"bash", "-c", "source scripts/package-lib.sh; copy_pages \"$0\"", pages}, source_dir()).ok());
+  for (const char* page : {"README.md", "docs/accept-hosts.md", "docs/operations.md", "docs/lab.md"})
+    CHECK(fs::exists(pages + "/" + page));
+  const auto lead_inside = [&] { return run({source_dir() + "/scripts/dead_links.py", pages}, "/").ok(); };
+  CHECK(lead_inside());
+  fs::remove(pages + "/docs/lab.md");
+  CHECK_FALSE(lead_inside());
+  dir.write("pages/docs/lab.md", "[a](#here) [b](https://example.org/x) [c](operations.md#roles)\n");
+  CHECK(lead_inside());
+  dir.write("beside.md", "");
+  dir.write("pages/docs/lab.md", "[a](../../beside.md)\n");
+  CHECK_FALSE(lead_inside());
+}
+
 TEST_CASE("the package of GPU checks is another version with another CUDA, and a later commit's is later",
           "[packages][version]") {
   const std::string commit = "0.1.0+20261124.080945.gb953f06", later = "0.1.0+20261124.080946.g0000000";
