@@ -4,7 +4,8 @@
 # build-archive)
 #     muster-VERSION-linux-x86_64.tar.zst         one folder muster-VERSION: bin/, lib/muster/, share/muster/, share/doc/muster/
 #     muster-VERSION-linux-x86_64.spdx.json       what is in it, and what is linked into it (SPDX 2.3)
-#     SHA256SUMS, SHA256SUMS.sig                  their digests; the signature only with a key
+#     SHA256SUMS, SHA256SUMS.sig                  their digests, and those of the archives for GPUs of this version that are in FOLDER
+#                                                 (scripts/build-gpu-package.sh FOLDER, before or after); the signature only with a key
 # MUSTER_RELEASE_KEY=FILE: an Ed25519 key (`openssl genpkey -algorithm ED25519`) that signs the digests. Without one the list is not signed.
 # --without-perftest: carries none (scripts/perftest.sh fetches it from Debian's archive).
 # --check: builds HEAD twice instead, in copies in two folders, and compares what came out, byte for byte; FOLDER gets nothing.
@@ -95,13 +96,8 @@ if grep -rlaE "$here/($compiled)" "$root" >"$work/log"; then cat "$work/log" >&2
 archive=$name-linux-x86_64.tar.zst
 tar --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode='u+rw,go+r,go-w,a+X' \
   -C "$work" -c "$name" | zstd -q -19 --single-thread -o "$work/$archive"
-(cd "$work" && sha256sum "$archive" "$sbom") >"$work/SHA256SUMS"
-rm -f "$work/SHA256SUMS.sig"
-[[ -z $key ]] || openssl pkeyutl -sign -rawin -inkey "$key" -in "$work/SHA256SUMS" -out "$work/SHA256SUMS.sig"
 mkdir -p "$folder"
-rm -f "$folder"/SHA256SUMS.sig
-cp "$work/$archive" "$work/$sbom" "$work/SHA256SUMS" "$folder/"
-[[ -z $key ]] || cp "$work/SHA256SUMS.sig" "$folder/"
+cp "$work/$archive" "$work/$sbom" "$folder/"
 ls -l "$folder/$archive" "$folder/$sbom"
-[[ -n $key ]] || echo "SHA256SUMS is not signed: MUSTER_RELEASE_KEY names no key"
+list_release "$folder" "$version"
 [[ -z ${dirty:-} ]] || echo "the tree differs from its commit: not an archive to publish"
