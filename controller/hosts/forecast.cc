@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/cuda_driver.h"
 #include "base/json_at.h"
@@ -85,7 +87,10 @@ class Forecast {
     if (const auto plain = plain_.find(host.name); uses.root && plain != plain_.end())
       add_plain_user(host.name, last_of_sudo(plain->second));
   }
-  std::vector<NotMeasured> take() { return std::move(out_); }
+  std::vector<NotMeasured> take() {
+    std::stable_partition(out_.begin(), out_.end(), [](const auto& one) { return one.what == kGpus; });
+    return std::move(out_);
+  }
 
  private:
   // `why`: sudo's words; empty with --user.
