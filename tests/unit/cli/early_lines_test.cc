@@ -33,6 +33,7 @@ TEST_CASE("early lines: what is foreseen is in the first ten, however many hosts
   shown.add(shown.early.foreseen(kForeseen));
   REQUIRE(shown.lines.size() == static_cast<size_t>(hosts) + 2);
   const auto at = std::find(shown.lines.begin(), shown.lines.end(), to_text(kForeseen[0]));
+  REQUIRE(at != shown.lines.end());
   CHECK(at - shown.lines.begin() < 9);
   // No host is missing, and each is where it was.
   shown.lines.erase(at, at + 2);
