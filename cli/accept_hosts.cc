@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/destination.h"
+#include "cli/early_lines.h"
 #include "cli/host_look_up.h"
 #include "cli/hosts_file.h"
 #include "cli/terminal.h"
@@ -147,37 +148,37 @@ class Screen {
 
   void draw(AcceptSession::Progress progress) {
     if (progress.running) {
-      clear();
+      show_lines(early_.rest());
       running_ = true;
       return view_.draw(progress.status);
     }
     if (quiet_ || !terminal_ || running_) return;
-    fmt::print("\r\x1b[K{} of {} hosts reached", progress.reached, progress.hosts);
+    fmt::print("\r\x1b[K{} of {} hosts reached, {} left out", progress.reached, progress.hosts, progress.out);
     line_ = true;
     std::fflush(stdout);
   }
   void out(const HostOutcome& host) {
-    if (quiet_ || running_) return;
-    clear();
-    fmt::print("{}: {}: {}\n", clean(host.name), to_string(host.verdict), clean(host.reason));
-    std::fflush(stdout);
+    if (running_) return;
+    show_lines(early_.left_out(fmt::format("{}: {}: {}", host.name, to_string(host.verdict), host.reason)));
   }
-  void not_measured(const std::vector<NotMeasured>& all) {
-    if (quiet_) return;
-    clear();
-    for (const auto& one : all) fmt::print("{}\n", clean(to_text(one)));
-    std::fflush(stdout);
-  }
+  void not_measured(const std::vector<NotMeasured>& all) { show_lines(early_.foreseen(all)); }
   void finish() {
-    clear();
+    show_lines(early_.rest());
     if (running_) view_.finish();
   }
 
  private:
+  void show_lines(const std::vector<std::string>& lines) {
+    clear();
+    if (quiet_) return;
+    for (const auto& line : lines) fmt::print("{}\n", clean(line));
+    std::fflush(stdout);
+  }
   void clear() {
     if (std::exchange(line_, false)) fmt::print("\r\x1b[K");
   }
   bool quiet_, terminal_, running_ = false, line_ = false;
+  EarlyLines early_;
   LiveView view_;
 };
 

@@ -3,7 +3,8 @@
 # Needs no CUDA, and no GPU, on this machine: it is built in a Debian 12 of its own, with the nvidia-cuda-toolkit 12.4 of Debian 13's non-free
 # (about 9 GB in MUSTER_CHROOT_CACHE, else ~/.cache/muster/chroot, which is kept), as root, with packages from the host's apt mirrors. With
 # --here: with this machine's own nvcc (12.4 or newer, with cublasLt.h and nccl.h), without root. FOLDER gets the .deb and muster-gpu-VERSION-cudaN-linux-x86_64.tar.zst; default:
-# build-packages. Ones that are there already (of the archive: for the same CUDA) are moved to FOLDER/older.
+# build-packages. Ones that are there already (of the archive: for the same CUDA) are moved to FOLDER/older. In the FOLDER of scripts/release.sh
+# the archive joins SHA256SUMS, which is signed again with MUSTER_RELEASE_KEY=FILE.
 # The program needs glibc 2.34 or newer on nodes; with --here on a newer Debian than 12 it may need more, and is not packed then. Install the
 # .deb where the controller runs. For `muster accept --hosts` unpack the archive beside muster, without root.
 set -euo pipefail
@@ -46,3 +47,10 @@ archive=$(basename "$built"/muster-gpu-*.tar.zst)
 set_archives_aside "$folder" "${archive##*-cuda}"
 cp "$built"/muster-accept-gpu_*.deb "$built/$archive" "$folder/"
 ls -l "$folder"/muster-accept-gpu_*.deb "$folder/$archive"
+version=${archive#muster-gpu-}
+version=${version%-cuda*}
+if [[ -f $folder/muster-$version-linux-x86_64.tar.zst ]]; then
+  list_release "$folder" "$version"
+elif [[ -f $folder/SHA256SUMS ]]; then
+  echo "$folder/SHA256SUMS is of another version: scripts/release.sh $folder makes this one's"
+fi

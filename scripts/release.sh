@@ -4,13 +4,15 @@
 # build-archive)
 #     muster-VERSION-linux-x86_64.tar.zst         one folder muster-VERSION: bin/, lib/muster/, share/muster/, share/doc/muster/
 #     muster-VERSION-linux-x86_64.spdx.json       what is in it, and what is linked into it (SPDX 2.3)
-#     SHA256SUMS, SHA256SUMS.sig                  their digests; the signature only with a key
+#     SHA256SUMS, SHA256SUMS.sig                  their digests, and those of the archives for GPUs of this version that are in FOLDER
+#                                                 (scripts/build-gpu-package.sh FOLDER, before or after); the signature only with a key
 # MUSTER_RELEASE_KEY=FILE: an Ed25519 key (`openssl genpkey -algorithm ED25519`) that signs the digests. Without one the list is not signed.
 # --without-perftest: carries none (scripts/perftest.sh fetches it from Debian's archive).
 # --check: builds HEAD twice instead, in copies in two folders, and compares what came out, byte for byte; FOLDER gets nothing.
-# Fails when a program asks for a glibc newer than 2.34, or for a library that is not glibc's. Times in the archive are the commit's.
+# Fails when a program asks for a glibc newer than 2.34, or for a library that is not glibc's, or when a link of its pages leads out of it. Times in the archive are the commit's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/package-lib.sh
 usage="usage: scripts/release.sh [--check] [--without-perftest] [FOLDER]"
 check=0 perftest=1
 while [[ ${1:-} == --* ]]; do
@@ -37,7 +39,7 @@ cmake -D SOURCE="$PWD" -D RECORD="$work/commit" -P cmake/version.cmake
 read -r SOURCE_DATE_EPOCH commit dirty <"$work/commit" || true
 [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail "neither git nor cmake/commit.txt names a commit of $PWD"
 # Pages and this folder go into the archive, but into no program, so they make no version dirty.
-[[ ! -e .git || -z $(git -c safe.directory='*' status --porcelain -- docs README.md LICENSE scripts) ]] || dirty=dirty
+[[ ! -e .git || -z $(git -c safe.directory='*' status --porcelain -- docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE scripts) ]] || dirty=dirty
 export SOURCE_DATE_EPOCH
 
 if [[ $check -eq 1 ]]; then
@@ -65,11 +67,8 @@ root=$work/$name
 cmake --install $build --component muster --prefix "$root" >"$work/log" || { cat "$work/log" >&2; exit 1; }
 
 doc=$root/share/doc/muster
-mkdir -p "$doc/docs" "$doc/licences"
-# In docs/, where README.md's links lead, as in the source tree.
-cp docs/accept-hosts.md docs/acceptance*.md docs/install.md "$doc/docs/"
-mkdir "$doc/docs/plots"
-cp docs/plots/{accept-hosts-report.png,locate-firing.svg,locate-schedules.svg} "$doc/docs/plots/"
+copy_pages "$doc" || fail "pages are missing, or their links lead out of the archive"
+mkdir "$doc/licences"
 if [[ $perftest -eq 1 ]]; then
   scripts/perftest.sh $build/perftest
   mkdir "$root/lib/muster/perftest"
@@ -97,13 +96,8 @@ if grep -rlaE "$here/($compiled)" "$root" >"$work/log"; then cat "$work/log" >&2
 archive=$name-linux-x86_64.tar.zst
 tar --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode='u+rw,go+r,go-w,a+X' \
   -C "$work" -c "$name" | zstd -q -19 --single-thread -o "$work/$archive"
-(cd "$work" && sha256sum "$archive" "$sbom") >"$work/SHA256SUMS"
-rm -f "$work/SHA256SUMS.sig"
-[[ -z $key ]] || openssl pkeyutl -sign -rawin -inkey "$key" -in "$work/SHA256SUMS" -out "$work/SHA256SUMS.sig"
 mkdir -p "$folder"
-rm -f "$folder"/SHA256SUMS.sig
-cp "$work/$archive" "$work/$sbom" "$work/SHA256SUMS" "$folder/"
-[[ -z $key ]] || cp "$work/SHA256SUMS.sig" "$folder/"
+cp "$work/$archive" "$work/$sbom" "$folder/"
 ls -l "$folder/$archive" "$folder/$sbom"
-[[ -n $key ]] || echo "SHA256SUMS is not signed: MUSTER_RELEASE_KEY names no key"
+list_release "$folder" "$version"
 [[ -z ${dirty:-} ]] || echo "the tree differs from its commit: not an archive to publish"

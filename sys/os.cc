@@ -312,9 +312,7 @@ Result<pid_t> spawn(const Command& command, int in, int out, int err) {
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (number == 0) return pid;
-  if (number == EAGAIN || number == ENOMEM)
-    return fail(Code::unavailable, fmt::format("starting {}: {}", command.argv[0], strerror(number)));
-  return fail(Code::not_found, fmt::format("starting {}: {}", command.argv[0], strerror(number)));
+  return cannot_start(command.argv[0], number);
 }
 
 // One running child: its pipes, its exit, its deadline.
@@ -432,6 +430,12 @@ class LinuxProcess : public Process {
 };
 
 }  // namespace
+
+Error cannot_start(const std::string& program, int number) {
+  std::string text = fmt::format("starting {}: {}", program, strerror(number));
+  if (number == EAGAIN) text += std::string(": ") + kNoMoreProcesses;
+  return fail(number == EAGAIN || number == ENOMEM ? Code::unavailable : Code::not_found, text);
+}
 
 std::unique_ptr<Process> make_process() { return std::make_unique<LinuxProcess>(); }
 

@@ -71,11 +71,18 @@ struct Output {
 class Process {
  public:
   virtual ~Process() = default;
-  // Runs the program to its end. Returns an Error only if it could not be started (not_found) or overran its
-  // deadline (timeout; the whole process group is killed first). A non-zero exit is an Output, not an Error.
+  // Runs the program to its end. Returns an Error only if it could not be started (cannot_start()) or overran
+  // its deadline (timeout; the whole process group is killed first). A non-zero exit is an Output, no Error.
   virtual Result<Output> run(const Command& command) = 0;
 };
 std::unique_ptr<Process> make_process();
+
+// Why a program was not started, from errno: unavailable if processes or memory are used up, else not_found.
+Error cannot_start(const std::string& program, int number);
+// What EAGAIN means there, and what to do.
+inline constexpr const char* kNoMoreProcesses =
+    "the user or the unit that runs muster may start no more processes: raise nproc in "
+    "/etc/security/limits.conf (`ulimit -u`), or TasksMax= of the unit or user slice";
 
 // The end of what a program that failed printed, stderr before stdout: ": TEXT", or "" if it printed nothing.
 std::string failure_text(const Output& output);

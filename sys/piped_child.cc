@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sys/open_files.h"
+#include "sys/os.h"
 #include "sys/piped_child.h"
 
 namespace muster {
@@ -87,14 +88,13 @@ Result<std::unique_ptr<PipedChild>> PipedChild::start(RealReactor& reactor,
   if (struct sigaction now = {}; ::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
     ::signal(SIGPIPE, SIG_IGN);
   const pid_t self = ::getpid(), pid = ::fork();
-  if (pid < 0) return fail(Code::unavailable, "starting " + argv[0] + ": " + strerror(errno));
+  if (pid < 0) return cannot_start(argv[0], errno);
   if (pid == 0) become({self, in.reader, out.writer, err.writer, failed.writer, words.data()});
   ::close(std::exchange(failed.writer, -1));
   int number = 0;
   if (::read(failed.reader, &number, sizeof number) == sizeof number) {
     ::waitpid(pid, nullptr, 0);
-    return fail(number == ENOMEM || number == EAGAIN ? Code::unavailable : Code::not_found,
-                "starting " + argv[0] + ": " + strerror(number));
+    return cannot_start(argv[0], number);
   }
   std::unique_ptr<PipedChild> child(new PipedChild(reactor, std::move(events)));
   child->pid_ = pid;

@@ -33,7 +33,7 @@ class PipedChild {
   };
   // Open files of this process for each that runs, and in addition while one is started.
   static constexpr size_t kOpenFiles = 4, kOpenFilesToStart = 8;
-  // not_found: no such program; unavailable: out of descriptors or memory.
+  // cannot_start(); unavailable, too: out of descriptors.
   static Result<std::unique_ptr<PipedChild>> start(RealReactor& reactor, const std::vector<std::string>& argv,
                                                    Events events);
   // Ends the child and its process group if still running: SIGTERM, then SIGKILL half a second later. Blocks

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/cuda_driver.h"
 #include "base/json_at.h"
@@ -11,6 +13,7 @@
 #include "base/ports.h"
 #include "base/record.h"
 #include "base/wire.h"
+#include "controller/report/gpu_archive.h"
 #include "sys/locked_memory.h"
 
 namespace muster {
@@ -24,13 +27,6 @@ constexpr const char* kGpus = "GPUs (products, memory, copies, NCCL, training)";
 const std::set<int>& archives() {
   static const std::set<int> all = {12, 13};
   return all;
-}
-
-std::string unpack_for(int cuda) {
-  return fmt::format(
-      "here, beside muster's folder: `tar --zstd -xf muster-gpu-*-cuda{}-linux-x86_64.tar.zst`, or add "
-      "--gpu-program FILE",
-      cuda);
 }
 
 // What the plan has for a host to do.
@@ -91,7 +87,10 @@ class Forecast {
     if (const auto plain = plain_.find(host.name); uses.root && plain != plain_.end())
       add_plain_user(host.name, last_of_sudo(plain->second));
   }
-  std::vector<NotMeasured> take() { return std::move(out_); }
+  std::vector<NotMeasured> take() {
+    std::stable_partition(out_.begin(), out_.end(), [](const auto& one) { return one.what == kGpus; });
+    return std::move(out_);
+  }
 
  private:
   // `why`: sudo's words; empty with --user.
@@ -115,7 +114,7 @@ class Forecast {
       return put(host, kGpus,
                  in_.gpu.wrong.empty() ? fmt::format("there is no {} on this machine", kGpuProgram)
                                        : in_.gpu.wrong.front(),
-                 unpack_for(cuda));
+                 bring_gpu_program(cuda));
     if (in_.libs && uses.cublaslt && offered_.size() > 1 && !has_library(facts, cublaslt_of(cuda)))
       put(host, "perhaps products, silent corruption, training of GPUs",
           fmt::format("the folder of --libs is not searched before, and CUDA {} was chosen by the driver",
@@ -140,7 +139,7 @@ class Forecast {
                     offered_.empty() ? "" : " here", needed, driver,
                     supported > 0 ? std::to_string(supported) : "10 or older"),
         supported >= *archives().begin()
-            ? unpack_for(supported)
+            ? bring_gpu_program(supported)
             : fmt::format("install driver {} or newer there", oldest_driver_for(needed)));
   }
 

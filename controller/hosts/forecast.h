@@ -36,7 +36,7 @@ struct ForecastInput {
   bool libs = false;      // a folder with libraries was named: what is in it is not known
   bool perftest = false;  // muster carries one
 };
-// Empty: as far as is known, all of the plan will be measured.
+// GPUs of which nothing is measured come first. Empty: as far as is known, all of the plan will be measured.
 std::vector<NotMeasured> forecast(const ForecastInput& input);
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "controller/report/gpu_archive.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -17,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPackaged = "/usr/lib/muster";
-constexpr const char* kArchive = "muster-gpu-";  // scripts/build-gpu-package.sh
 constexpr const char* kInArchive = "lib/muster";
 
 // "muster-accept-gpu", or with a word that tells several apart: "muster-accept-gpu-cuda13".
@@ -65,7 +65,7 @@ void add_archives(const fs::path& beside, std::vector<std::string>& out) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::directory_iterator it(beside, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().starts_with(kArchive) && is_trusted(it->path()))
+    if (it->path().filename().string().starts_with(kGpuArchive) && is_trusted(it->path()))
       found.push_back((it->path() / kInArchive).string());
   // The newest version first, as far as names tell: 0.10.0 before 0.9.0.
   std::sort(found.begin(), found.end(),

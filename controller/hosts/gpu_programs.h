@@ -12,8 +12,6 @@
 
 namespace muster {
 
-inline constexpr const char* kGpuProgram = "muster-accept-gpu";
-
 struct GpuPrograms {
   std::map<int, std::string> by_cuda = {};  // major version -> path
   std::vector<std::string> wrong = {};      // files of that name that are not used, and why

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {
@@ -69,6 +70,7 @@ constexpr ReasonWords kWords[] = {
     {"Can't open user config file", Code::invalid, ""},
     {"Bad owner or permissions on", Code::invalid, ""},
     {"Bad configuration option", Code::invalid, ""},
+    {"fork failed: Resource temporarily unavailable", Code::unavailable, kNoMoreProcesses},  // for a proxy
     {"terminating, ", Code::invalid, ""},  // "FILE: terminating, 1 bad configuration options"
     {"Connection refused", Code::unavailable, ""},
     {"timed out", Code::unavailable, ""},

@@ -8,13 +8,13 @@
 
 #include "base/cuda_driver.h"
 #include "base/standin.h"
+#include "controller/report/gpu_archive.h"
 #include "controller/report/measured.h"
 #include "controller/spec/gpu_software.h"
 
 namespace muster {
 namespace {
 
-constexpr const char* kGpuProgram = "muster-accept-gpu";
 constexpr const char* kCublaslt = "libcublasLt.so.";
 
 bool is_of_own_gpus(const Json& params) {
@@ -128,21 +128,16 @@ int cuda_of_cublaslt(const std::string& name) {
 std::string remedy_of_running_host(const std::string& missing, const std::string& found,
                                    const std::string& node) {
   const std::string again = "repeat `muster accept --hosts`";
-  const auto bring = [&](const std::string& cuda) {
-    return fmt::format(
-        "unpack muster-gpu-VERSION-cuda{}-linux-x86_64.tar.zst beside muster, on the machine "
-        "where the command runs, or add `--gpu-program FILE`; then {}",
-        cuda, again);
-  };
-  if (missing == kGpuProgram) return bring("N");
+  const auto bring = [&](int cuda) { return fmt::format("{}; then {}", bring_gpu_program(cuda), again); };
+  if (missing == kGpuProgram) return bring(0);
   if (missing.starts_with(kCublaslt) && found.starts_with(kCublaslt)) {
     const int there = cuda_of_cublaslt(found);
-    if (there <= cuda_of_cublaslt(missing)) return bring(std::to_string(there));
+    if (there <= cuda_of_cublaslt(missing)) return bring(there);
     // The program was chosen by the driver, so a newer one may not run.
     const int driver = oldest_driver_for(there);
     if (driver == 0) return fmt::format("install {} on {}; then {}", missing, node, again);
     return fmt::format("install {} on {}; or, if its driver is {} or newer, {}", missing, node, driver,
-                       bring(std::to_string(there)));
+                       bring(there));
   }
   if (missing.starts_with("lib"))
     return fmt::format("name the folder on {} that has {} with `--libs FOLDER`, or install it there; then {}",

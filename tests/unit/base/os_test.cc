@@ -2,6 +2,7 @@
 
 #include "base/json_dump.h"
 #include "sys/lock_file.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -149,6 +150,19 @@ TEST_CASE("Process hands no descriptor of ours to a child") {
       {.argv = {"sh", "-c", "[ -e /proc/self/fd/" + std::to_string(leak) + " ] && echo leaked"}});
   ::close(leak);
   REQUIRE(text(listed).empty());
+}
+
+TEST_CASE("where no more processes may be started, the limits to raise are named", "[base]") {
+  const auto named = [](const Error& error) {
+    return error.message.find(kNoMoreProcesses) != std::string::npos;
+  };
+  const Error full = cannot_start("ssh", EAGAIN);
+  CHECK(full.code == Code::unavailable);
+  CHECK(named(full));
+  CHECK(full.message.find("ssh") != std::string::npos);
+  CHECK(cannot_start("ssh", ENOMEM).code == Code::unavailable);
+  CHECK_FALSE(named(cannot_start("ssh", ENOMEM)));
+  CHECK(cannot_start("ssh", ENOENT).code == Code::not_found);
 }
 
 TEST_CASE("Process says not_found for a program that is not there, and never runs a shell") {

@@ -1,9 +1,11 @@
 // The scripts that make packages, over trees of their own with programs that only remember: which packages
 // a folder has afterwards, under which version they were built, and which of two versions is the later one.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "base/digest.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -102,6 +104,71 @@ TEST_CASE("a folder of packages has one of each name, however often they are mad
   }
   CHECK(names_in(folder) == now);
   CHECK(names_in(folder + "/older") == older);
+}
+
+TEST_CASE("pages that are unpacked have no link to a file that is not among them", "[packages]") {
+  const TempDir dir;
+  const std::string pages = dir.path("pages");
+  REQUIRE(run({"bash", "-c", "source scripts/package-lib.sh; copy_pages \"$0\"", pages}, source_dir()).ok());
+  for (const char* page : {"README.md", "docs/accept-hosts.md", "docs/operations.md", "docs/lab.md"})
+    CHECK(fs::exists(pages + "/" + page));
+  const auto lead_inside = [&] { return run({source_dir() + "/scripts/dead_links.py", pages}, "/").ok(); };
+  CHECK(lead_inside());
+  fs::remove(pages + "/docs/lab.md");
+  CHECK_FALSE(lead_inside());
+  dir.write("pages/docs/lab.md", "[a](#here) [b](https://example.org/x) [c](operations.md#roles)\n");
+  CHECK(lead_inside());
+  dir.write("beside.md", "");
+  dir.write("pages/docs/lab.md", "[a](../../beside.md)\n");
+  CHECK_FALSE(lead_inside());
+}
+
+TEST_CASE("a release's list of digests, which is signed, has the archives for GPUs of its version",
+          "[packages]") {
+  const TempDir dir;
+  const std::string out = dir.path("out"), key = dir.path("key"), pub = dir.path("pub");
+  const auto in_shell = [&](const std::string& script, std::map<std::string, std::string> env = {}) {
+    return run({"bash", "-euc", script, out}, source_dir(), std::move(env)).ok();
+  };
+  const auto list = [&](const std::string& with) {
+    return in_shell("source scripts/package-lib.sh; list_release \"$0\" 1.g2",
+                    {{"MUSTER_RELEASE_KEY", with}});
+  };
+  // `sum`: of the program, as the archive's own list has it.
+  const auto add_gpu = [&](const std::string& name, const std::string& sum) {
+    dir.write(name + "/lib/muster/muster-accept-gpu", "program");
+    dir.write(name + "/muster-gpu.json", R"({"cuda": "12.4", "sha256": ")" + sum + "\"}\n");
+    return in_shell("tar -C " + dir.path("") + " --zstd -cf \"$0\"/" + name + ".tar.zst " + name);
+  };
+  const std::string gpu = "muster-gpu-1.g2-cuda12-linux-x86_64", program = sha256("program").substr(7);
+  for (const char* file : {"muster-1.g2-linux-x86_64.tar.zst", "muster-1.g2-linux-x86_64.spdx.json",
+                           "muster-gpu-1.g1-cuda12-linux-x86_64.tar.zst"})
+    dir.write(std::string("out/") + file, file);
+  REQUIRE(add_gpu(gpu, program));
+  REQUIRE(in_shell("openssl genpkey -algorithm ED25519 -out " + key + "; openssl pkey -in " + key +
+                   " -pubout -out " + pub));
+  REQUIRE(list(key));
+  const std::string sums = dir.read("out/SHA256SUMS");
+  CHECK(std::count(sums.begin(), sums.end(), '\n') == 3);
+  CHECK(sums.find(sha256(dir.read("out/" + gpu + ".tar.zst")).substr(7) + "  " + gpu) != std::string::npos);
+  const std::string verify = "cd \"$0\"; openssl pkeyutl -verify -pubin -inkey " + pub +
+                             " -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig; sha256sum -c SHA256SUMS";
+  CHECK(in_shell(verify));
+
+  SECTION("without a key no old signature stays") {
+    CHECK(list(""));
+    CHECK(dir.read("out/SHA256SUMS") == sums);
+    CHECK_FALSE(fs::exists(out + "/SHA256SUMS.sig"));
+  }
+  SECTION("an archive with another program is not listed, and nothing is") {
+    REQUIRE(add_gpu(gpu, sha256("another").substr(7)));
+    CHECK_FALSE(list(key));
+    CHECK_FALSE(fs::exists(out + "/SHA256SUMS"));
+  }
+  SECTION("nor is one that is called after another CUDA") {
+    REQUIRE(add_gpu("muster-gpu-1.g2-cuda13-linux-x86_64", program));
+    CHECK_FALSE(list(key));
+  }
 }
 
 TEST_CASE("the package of GPU checks is another version with another CUDA, and a later commit's is later",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/wire.h"
+#include "controller/report/gpu_archive.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -26,15 +27,16 @@ struct ForecastBench {
                            {"libnccl.so.2", "", "/usr/lib64/libnccl.so.2"}};
     hosts.emplace_back().name = "gpu01";
   }
-  void plan_step(const std::string& module, const Json& params, std::vector<std::string> needs = {}) {
+  void plan_step(const std::string& module, const Json& params, std::vector<std::string> needs = {},
+                 const std::string& node = "gpu01") {
     wire::Step step;
     step.id = module;
     step.module = module;
     step.params = params;
     step.needs = std::move(needs);
     Action action;
-    action.id = "gpu01/accept";
-    action.node = NodeName("gpu01");
+    action.id = node + "/accept";
+    action.node = NodeName(node);
     action.params = Json{{"steps", Json::array({wire::to_json(step)})}};
     plan.actions.push_back(action);
   }
@@ -135,12 +137,29 @@ TEST_CASE("hosts: without a program for GPUs, the archive that fits the driver a
     REQUIRE(found.size() == 1);
     return found[0].remedy;
   };
-  CHECK(mentions(remedy("550.54.15", "libcublasLt.so.12"), "-cuda12-"));
-  CHECK(mentions(remedy("580.159.04", "libcublasLt.so.12"), "-cuda12-"));
-  CHECK(mentions(remedy("580.159.04", "libcublasLt.so.13"), "-cuda13-"));
+  // The report has the same command.
+  CHECK(remedy("550.54.15", "libcublasLt.so.12") == bring_gpu_program(12));
+  CHECK(remedy("580.159.04", "libcublasLt.so.12") == bring_gpu_program(12));
+  CHECK(remedy("580.159.04", "libcublasLt.so.13") == bring_gpu_program(13));
   // No program helps there.
   CHECK(mentions(remedy("470.82.01", "libcublasLt.so.11"), "driver 525"));
   CHECK_FALSE(mentions(remedy("470.82.01", "libcublasLt.so.11"), "tar "));
+}
+
+TEST_CASE("hosts: GPUs that are not measured come before all else that is not", "[hosts][gpu]") {
+  ForecastBench bench;
+  bench.gpu.by_cuda.clear();
+  bench.plan_step("accept_rdma", {{"of", "gpu02"}});
+  bench.plan_step("accept", {{"kernel", "gpu-gemm"}}, {}, "gpu02");
+  bench.hosts[0].look["tools"] = {{"perftest", true}, {"libibverbs", false}};
+  ReachedHost& later = bench.hosts.emplace_back();
+  later.name = "gpu02";
+  later.text = to_json(bench.facts).dump();
+  bench.facts.gpus.clear();
+  const auto found = bench.run();
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].hosts == std::vector<std::string>{"gpu02"});
+  CHECK(mentions(found[0].what, "GPUs"));
 }
 
 TEST_CASE("hosts: why a host is measured as a plain user is said in sudo's words", "[hosts]") {

@@ -1,6 +1,7 @@
 // Which reason comes of what a command wrote, and whether another try can help.
 #include "controller/hosts/lost_reason.h"
 
+#include "sys/os.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -56,6 +57,11 @@ TEST_CASE("lost reason: OpenSSH's words become codes", "[hosts]") {
   CHECK(code("Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: "
              "ssh-rsa\r\n") == Code::denied);
   CHECK(code("kex_exchange_identification: Connection closed by remote host\n") == Code::unavailable);
+  const Error proxy = reason_of("fork failed: Resource temporarily unavailable\r\n");
+  CHECK(proxy.code == Code::unavailable);
+  CHECK(proxy.message == kNoMoreProcesses);
+  // A limit of the host.
+  CHECK(reason_of("bash: fork: retry: Resource temporarily unavailable\n").message != kNoMoreProcesses);
   // What a shell cannot write is no refused login.
   CHECK(code("/bin/sh: 1: cannot create /x: Permission denied\n") == Code::unavailable);
 }

@@ -3,6 +3,7 @@
 #include "controller/report/gpu_checks.h"
 
 #include "base/wire.h"
+#include "controller/report/gpu_archive.h"
 #include "controller/report/link_faults.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
@@ -264,9 +265,10 @@ TEST_CASE("the remedy names a program for a newer CUDA only with the driver that
   const std::string newer = remedy_of("libcublasLt.so.12", "libcublasLt.so.13");
   CHECK(has(newer, "install libcublasLt.so.12 on gpu07"));
   CHECK(has(newer, "driver is 580"));
-  CHECK(has(newer, "cuda13"));
+  CHECK(has(newer, bring_gpu_program(13)));
+  CHECK(has(newer, "tar --zstd -xf muster-gpu-*-cuda13-linux-x86_64.tar.zst`"));
   const std::string older = remedy_of("libcublasLt.so.13", "libcublasLt.so.12");
-  CHECK(has(older, "cuda12"));
+  CHECK(has(older, bring_gpu_program(12)));
   CHECK_FALSE(has(older, "driver"));
   const std::string unknown = remedy_of("libcublasLt.so.13", "libcublasLt.so.16");
   CHECK(has(unknown, "install libcublasLt.so.13 on gpu07"));

@@ -1,0 +1,33 @@
+#include "cli/early_lines.h"
+
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kAtOnce = 5;
+
+}  // namespace
+
+std::vector<std::string> EarlyLines::left_out(const std::string& line) {
+  if (!holds_ || shown_ < kAtOnce) {
+    ++shown_;
+    return {line};
+  }
+  held_.push_back(line);
+  return {};
+}
+
+std::vector<std::string> EarlyLines::foreseen(const std::vector<NotMeasured>& all) {
+  std::vector<std::string> out;
+  for (const auto& one : all) out.push_back(to_text(one));
+  for (auto& line : rest()) out.push_back(std::move(line));
+  return out;
+}
+
+std::vector<std::string> EarlyLines::rest() {
+  holds_ = false;
+  return std::exchange(held_, {});
+}
+
+}  // namespace muster::cli
