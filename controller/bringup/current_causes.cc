@@ -20,6 +20,7 @@ void add_row(NodeNow& node, const NodeRow& row) {
   node.held_by = row.held_by;
   node.held_since = row.held_since;
   node.reason = row.reason;
+  node.faulty_part = row.faulty_part;
   node.image_digest = row.image_digest;
   node.boot_id = row.boot_id;
 }

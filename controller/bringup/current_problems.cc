@@ -36,7 +36,10 @@ std::optional<Problem> problem_of(const NodeNow& node) {
   if (node.state == NodeState::quarantined || is_back(node)) {
     out.kind = CauseKind::node_failed;
     out.since = node.held_since;
-    if (is_back(node)) out.reason = back_because(node.run_reason);
+    if (is_back(node))
+      out.reason = back_because(node.run_reason);
+    else
+      out.part = node.faulty_part;
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;
     out.reason = node.by_hand;
@@ -46,6 +49,7 @@ std::optional<Problem> problem_of(const NodeNow& node) {
     out.since = node.silent_since;
   } else if (node.state == NodeState::degraded) {
     out.kind = CauseKind::node_degraded;
+    out.part = node.faulty_part;
   } else {
     return std::nullopt;
   }

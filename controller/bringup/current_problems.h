@@ -24,6 +24,7 @@ struct NodeNow {
   NodeState state = NodeState::unknown;
   HeldBy held_by = HeldBy::nobody;
   std::string reason = {}, image_digest = {}, boot_id = {};  // of its row
+  std::string faulty_part = {};                              // likewise
   TimeMs held_since = 0;                                     // likewise
   TimeMs silent_since = 0;                                   // NodesView::silent_since()
   bool starting = false;                                     // is_starting()

@@ -117,6 +117,17 @@ TEST_CASE("problems: a quarantined node is one since it was quarantined", "[brin
   CHECK(problems_of(node).front().since == 7);
 }
 
+TEST_CASE("problems: what acceptance located goes with what it found, not with a way back", "[bringup]") {
+  NodeNow node = well("gpu01");
+  node.faulty_part = "link of gpu01, sending";
+  node.state = NodeState::degraded;
+  CHECK(problems_of(node).front().part == node.faulty_part);
+  node.state = NodeState::quarantined;
+  CHECK(problems_of(node).front().part == node.faulty_part);
+  node.in_run = NodeRunState::returned;
+  CHECK(problems_of(node).front().part.empty());
+}
+
 TEST_CASE("problems: what operators do is none", "[bringup]") {
   NodeNow node = well("gpu01");
   node.silent_since = 5;
