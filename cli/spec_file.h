@@ -2,6 +2,7 @@
 // reference results for GPUs, and the texts of playbooks named by path (relative to the spec's folder).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,12 @@ struct SpecFile {
 };
 // Returns an Error if the spec itself cannot be read. A spec with errors in its content is returned as it is.
 Result<SpecFile> read_spec_file(const std::string& path);
+
+// What this host's time zones say of `time_zone`, which the controller's decide.
+struct ZoneCheck {
+  std::optional<SpecError> error = {};  // they do not have it
+  std::string warning = {};             // this host has none
+};
+ZoneCheck check_time_zone(const std::string& spec, const Files& files);
 
 }  // namespace muster::cli

@@ -1,7 +1,10 @@
 // muster spec: checks a file without a controller; shows the stored spec.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "base/time.h"
 #include "cli/cli_context.h"
@@ -34,6 +37,15 @@ void add_recipes(const std::string& folder, std::vector<KnownRecipe>& recipes) {
   }
 }
 
+// Returns the warnings instead.
+Json add_zone_error(const std::string& spec, std::vector<SpecError>& errors) {
+  const auto found = [](const SpecError& error) { return error.path == "time_zone"; };
+  if (std::any_of(errors.begin(), errors.end(), found)) return Json::array();
+  ZoneCheck zone = check_time_zone(spec, Files());
+  if (zone.error) errors.push_back(std::move(*zone.error));
+  return zone.warning.empty() ? Json::array() : Json::array({zone.warning});
+}
+
 struct CheckFlags {
   std::string path, playbooks, images;
 };
@@ -56,6 +68,7 @@ void check(Context& context, const CheckFlags& flags) {
   if (parsed.errors.empty())
     if (const auto results = gpu_results_of(parsed.spec); !results.ok())
       parsed.errors.push_back({0, 0, "", results.error().message});
+  const Json warnings = add_zone_error(file->text, parsed.errors);
   Json errors = Json::array();
   for (const auto& e : parsed.errors)
     errors.push_back({{"file", e.file.empty() ? path : e.file},
@@ -65,8 +78,15 @@ void check(Context& context, const CheckFlags& flags) {
                       {"message", e.message}});
   context.exit = parsed.errors.empty() ? kAccepted : kUsage;
   const bool lab = !lab_only(parsed.spec).empty();
-  show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"lab_only", lab}, {"errors", errors}},
+  show(context,
+       {{"file", path},
+        {"valid", parsed.errors.empty()},
+        {"lab_only", lab},
+        {"errors", errors},
+        {"warnings", warnings}},
        [&] {
+         for (const Json& warning : warnings)
+           fmt::print(stderr, "{}: warning: {}\n", path, warning.get<std::string>());
          for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
          if (parsed.errors.empty())
            fmt::print("{}: valid{}; cluster {}, {} node{}\n", path,

@@ -45,7 +45,7 @@ CREATE TABLE node (
   facts_time     INTEGER NOT NULL,
   facts          TEXT NOT NULL,
   accepted_run   INTEGER NOT NULL
-, held_by TEXT NOT NULL DEFAULT '', disk_written TEXT NOT NULL DEFAULT '{}', held_since INTEGER NOT NULL DEFAULT 0, held_caller TEXT NOT NULL DEFAULT '') STRICT;
+, held_by TEXT NOT NULL DEFAULT '', disk_written TEXT NOT NULL DEFAULT '{}', held_since INTEGER NOT NULL DEFAULT 0, held_caller TEXT NOT NULL DEFAULT '', faulty_part TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE notices (
   id   INTEGER PRIMARY KEY CHECK (id = 1),
   time INTEGER NOT NULL,  -- of its last change

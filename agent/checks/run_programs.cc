@@ -36,7 +36,7 @@ Result<Json> measurement(const Output& output, const std::string& what) {
   if (json.ok() && json->is_object() && json->contains("outcome")) return json;
   return fail(output.exit_code == 2 ? Code::invalid : Code::failed,
               fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code,
-                          last_bytes(output.err, 900)));
+                          end_of_output(output.err, 900)));
 }
 
 std::string argument_text(const StepContext& context, const Json& value, const std::string& peer) {

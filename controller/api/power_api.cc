@@ -1,6 +1,7 @@
 // Operators' power verbs. They act at once, on exactly the named node, and are logged.
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
+#include "controller/bringup/current_causes.h"
 #include "controller/power/service/power_service.h"
 
 namespace muster::api {
@@ -20,6 +21,21 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
   };
 }
 
+void note(const CallPtr& call, const std::string& what) {
+  call->record(NodeName(call->arg("node")), "power", {{"action", what}});
+}
+
+// Of an order that switches the node, and so makes it expected away.
+PowerPort::Done begin_switching(const CallPtr& call, const std::string& what) {
+  const NodeName node(call->arg("node"));
+  note(call, what);
+  call->services.causes.switched(node);
+  return [call, node, answer = answer_with_state(call)](const Status& done) {
+    if (!done.ok()) call->services.causes.not_switched(node);
+    answer(done);
+  };
+}
+
 // Rejects power verbs for a node that does not exist, and for a machine that is switched by hand: a request
 // cannot wait for a manual task.
 bool refused(const CallPtr& call) {
@@ -29,10 +45,6 @@ bool refused(const CallPtr& call) {
   call->error(fail(Code::invalid, node + " has no remote power control (driver `manual`): control its power "
                                          "yourself; `muster status` lists the tasks that a run waits for"));
   return true;
-}
-
-void note(const CallPtr& call, const std::string& what) {
-  call->record(NodeName(call->arg("node")), "power", {{"action", what}});
 }
 
 }  // namespace
@@ -45,29 +57,27 @@ void power_state(const CallPtr& call) {
 
 void power_on(const CallPtr& call) {
   if (refused(call)) return;
-  note(call, "on");
-  call->services.power.power_on(NodeName(call->arg("node")), answer_with_state(call));
+  call->services.power.power_on(NodeName(call->arg("node")), begin_switching(call, "on"));
 }
 
 void power_off(const CallPtr& call) {
   if (refused(call)) return;
-  note(call, "off");
-  call->services.power.power_off(NodeName(call->arg("node")), answer_with_state(call));
+  call->services.power.power_off(NodeName(call->arg("node")), begin_switching(call, "off"));
 }
 
 // Shuts down the machine's system; if that fails, cuts the power.
 void power_shut_down(const CallPtr& call) {
   if (refused(call)) return;
-  note(call, "shut-down");
-  call->services.power.shut_down(call->arg("node"), answer_with_state(call));
+  call->services.power.shut_down(call->arg("node"), begin_switching(call, "shut-down"));
 }
 
 void power_cycle(const CallPtr& call) {
   if (refused(call)) return;
-  note(call, "cycle");
-  call->services.power.power_off(NodeName(call->arg("node")), [call](Status off) {
-    if (!off.ok()) return call->error(off.error());
-    call->services.power.power_on(NodeName(call->arg("node")), answer_with_state(call));
+  const NodeName node(call->arg("node"));
+  const auto done = begin_switching(call, "cycle");
+  call->services.power.power_off(node, [call, node, done](const Status& off) {
+    if (!off.ok()) return done(off);
+    call->services.power.power_on(node, done);
   });
 }
 

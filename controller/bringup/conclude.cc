@@ -14,6 +14,7 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/link_faults.h"
 #include "controller/report/port_rates.h"
+#include "controller/report/report_causes.h"
 #include "controller/report/signature.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/drive_models.h"
@@ -296,6 +297,7 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   }
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
+    if (node.verdict != NodeVerdict::accepted) out.faulty_parts[NodeName(node.name)] = located_part(node);
     // A node on which no load ran stays in service, and is not accepted.
     if (node.verdict == NodeVerdict::degraded || node.verdict == NodeVerdict::looked_at)
       out.nodes.push_back({NodeName(node.name), false, node.reason});

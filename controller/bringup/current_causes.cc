@@ -20,6 +20,7 @@ void add_row(NodeNow& node, const NodeRow& row) {
   node.held_by = row.held_by;
   node.held_since = row.held_since;
   node.reason = row.reason;
+  node.faulty_part = row.faulty_part;
   node.image_digest = row.image_digest;
   node.boot_id = row.boot_id;
 }
@@ -77,10 +78,28 @@ ClusterNow CurrentCauses::cluster_now() {
   }
   const SteadyMs now = parts_.reactor.steady();
   boots_ = boots_seen(std::move(boots_), out.nodes, now);
-  for (NodeNow& node : out.nodes) node.starting = is_starting(boots_[node.name], now);
+  for (NodeNow& node : out.nodes) {
+    node.starting = is_starting(boots_[node.name], now);
+    node.switched = is_expected(node.name, node.boot_id);
+  }
   healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage, now);
   out.healing = healing_;
   return out;
+}
+
+bool CurrentCauses::is_expected(const NodeName& node, const std::string& boot_id) const {
+  const auto from = switched_.find(node);
+  if (from == switched_.end()) return false;
+  const auto spec = parts_.spec.get();
+  return spec.ok() &&
+         is_expected_away(from->second, boot_id, parts_.reactor.steady(), (*spec)->spec.limits.boot);
+}
+
+void CurrentCauses::switched(const NodeName& node) {
+  const NodeRow row = parts_.executor.node_row(node);
+  // Of one that is silent for another reason it would seem that this is over.
+  if (NodesView(parts_).silent_since(row) > 0 && !is_expected(node, row.boot_id)) return;
+  switched_[node] = {row.boot_id, parts_.reactor.steady()};
 }
 
 bool CurrentCauses::read_inventories() {

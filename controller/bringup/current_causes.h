@@ -45,6 +45,10 @@ class CurrentCauses {
   const std::vector<Cause>& look();
   // To be called when an operator changes something: the next look() is a new one.
   void changed() { found_.expire(); }
+  // To be called when an operator has a node switched: it is expected away, unless it was silent already.
+  void switched(const NodeName& node);
+  // To be called when that failed.
+  void not_switched(const NodeName& node) { switched_.erase(node); }
   // Reads some more inventories, which takes up to 20 ms; true: others were never read. look() does so, too,
   // and knows no model and no firmware before all were read: among few nodes, what the whole cluster has in
   // common seems to explain their problems.
@@ -61,6 +65,7 @@ class CurrentCauses {
     bool operator==(const Wrong&) const = default;
   };
   ClusterNow cluster_now();
+  bool is_expected(const NodeName& node, const std::string& boot_id) const;
   std::map<NodeName, NodePlace> places_of(const ClusterNow& now, bool unread);
 
   const NodesView::Parts parts_;
@@ -71,6 +76,7 @@ class CurrentCauses {
   std::map<NodeName, Machine> machines_;
   std::map<std::string, SteadyMs> healing_;  // healing_sections()
   std::map<NodeName, Boot> boots_;           // boots_seen()
+  std::map<NodeName, Boot> switched_;        // from which boot an operator had it switched, and when
   Wrong wrong_;                              // what the last causes are of
   Fresh<std::vector<Cause>> found_{parts_.reactor, kSecond};
 };

@@ -36,16 +36,20 @@ std::optional<Problem> problem_of(const NodeNow& node) {
   if (node.state == NodeState::quarantined || is_back(node)) {
     out.kind = CauseKind::node_failed;
     out.since = node.held_since;
-    if (is_back(node)) out.reason = back_because(node.run_reason);
+    if (is_back(node))
+      out.reason = back_because(node.run_reason);
+    else
+      out.part = node.faulty_part;
   } else if (!node.by_hand.empty()) {
     out.kind = CauseKind::node_waits;
     out.reason = node.by_hand;
     out.since = node.by_hand_since;
-  } else if (node.silent_since > 0 && !node.at_work) {
+  } else if (node.silent_since > 0 && !node.at_work && !node.switched) {
     out.kind = CauseKind::node_silent;
     out.since = node.silent_since;
   } else if (node.state == NodeState::degraded) {
     out.kind = CauseKind::node_degraded;
+    out.part = node.faulty_part;
   } else {
     return std::nullopt;
   }
@@ -200,6 +204,10 @@ std::map<NodeName, Boot> boots_seen(std::map<NodeName, Boot> before, const std::
 
 bool is_starting(const Boot& boot, SteadyMs now) { return boot.seen && now - boot.seen < kStarting; }
 
+bool is_expected_away(const Boot& from, const std::string& boot_id, SteadyMs now, DurationMs limit) {
+  return from.seen && from.id == boot_id && now - from.seen < limit;
+}
+
 bool counts(const NodeNow& node) {
   if (node.held_by == HeldBy::an_operator) return false;
   return node.state == NodeState::accepted || node.state == NodeState::degraded ||
@@ -231,7 +239,8 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
                      .node = node.name,
                      .reason = back_because(back->second.reason),
                      .next = "muster rollout status"});
-    } else if (node.state != NodeState::installing && !node.starting) {  // it mounts its file systems later
+    } else if (node.state != NodeState::installing && !node.starting && !node.switched) {
+      // The others mount their file systems later.
       healthy.insert(node.name);
     }
   }

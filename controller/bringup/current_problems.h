@@ -24,9 +24,11 @@ struct NodeNow {
   NodeState state = NodeState::unknown;
   HeldBy held_by = HeldBy::nobody;
   std::string reason = {}, image_digest = {}, boot_id = {};  // of its row
+  std::string faulty_part = {};                              // likewise
   TimeMs held_since = 0;                                     // likewise
   TimeMs silent_since = 0;                                   // NodesView::silent_since()
   bool starting = false;                                     // is_starting()
+  bool switched = false;                                     // is_expected_away()
   // In the active run:
   std::optional<NodeRunState> in_run = {};  // none: it takes no part
   bool returning = false;                   // to its previous system; afterwards `in_run` is `returned`
@@ -51,11 +53,11 @@ struct ClusterNow {
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
 // degraded, or that its storage is, unless it is being installed or starting. What a storage engine itself
 // reports is one of a node without another one; that copies are missing is none while the section heals. None
-// while an operator holds or drains it, and before it was installed. A canary that failed is part of the
-// problem that its image is held, and none before its batch has ended; what it fails for later is one of its
-// own. An image that a window did not build is one; a build by hand that fails is not, since who began it
-// sees it. Topics "receiver NAME" of `controller` are problems of a receiver of notices. A certificate is one
-// from two weeks before its end.
+// while an operator holds or drains it, and before it was installed; no silence while it is expected away,
+// and nothing about its storage. A canary that failed is part of the problem that its image is held, and none
+// before its batch has ended; what it fails for later is one of its own. An image that a window did not build
+// is one; a build by hand that fails is not, since who began it sees it. Topics "receiver NAME" of
+// `controller` are problems of a receiver of notices. A certificate is one from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
 
 // All storage sections. Of those that heal, which may lack copies because a run took a member from its work,
@@ -78,6 +80,10 @@ std::map<NodeName, Boot> boots_seen(std::map<NodeName, Boot> before, const std::
                                     SteadyMs now);
 // True for five minutes from a boot: nothing waits for a node's file systems at boot, its agent neither.
 bool is_starting(const Boot& boot, SteadyMs now);
+
+// True if an operator had the node switched since `from.seen`, it has not reported from another boot than
+// `from` yet, and the time that its boot may take has not passed.
+bool is_expected_away(const Boot& from, const std::string& boot_id, SteadyMs now, DurationMs limit);
 
 // True if the node counts, sick or healthy: it is in service, or was, and no operator took it out.
 bool counts(const NodeNow& node);

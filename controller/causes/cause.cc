@@ -150,13 +150,17 @@ void OfKind::add(const Problems& problems, const std::vector<std::string>& ident
   found_.push_back(std::move(cause));
 }
 
-// A part that is named by several nodes, since the measurements cannot tell whose it is.
+// A part that is named by several nodes, since the measurements cannot tell whose it is; until the last of
+// them is well.
 void OfKind::take_parts() {
+  std::set<std::string> lasting;
+  for (const Cause& cause : before_)
+    if (cause.kind == kind_ && cause.common == "part") lasting.insert(cause.common_value);
   std::map<std::string, std::set<NodeName>> nodes;
   for (const Problem* problem : left_)
     if (!problem->part.empty()) nodes[problem->part].insert(problem->node);
   for (const auto& [part, of_part] : nodes) {
-    if (of_part.size() < 2) continue;
+    if (of_part.size() < 2 && !lasting.count(on_one_line(part))) continue;
     for (const NodeName& node : of_part)
       if (const auto at = nodes_.at.find(node); at != nodes_.at.end()) health_[at->second] = Health::left_out;
     Cause cause;

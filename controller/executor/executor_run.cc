@@ -231,6 +231,9 @@ void Executor::conclude(Conclusion conclusion, Rows& rows) {
     ++quarantined;
     rows.push_back(quarantined_row(*node, verdict.reason));
   }
+  // After the reasons, which they are of.
+  for (const auto& [name, part] : conclusion.faulty_parts)
+    if (find(name)) append(rows, book_.changed(name, [part](NodeRow& row) { row.faulty_part = part; }));
   if (quarantined > 0 && run_.state == RunState::done)
     run_.state = quarantined == nodes_.size() ? RunState::failed : RunState::partial;
   std::move(conclusion.rows.begin(), conclusion.rows.end(), std::back_inserter(rows));

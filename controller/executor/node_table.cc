@@ -30,6 +30,13 @@ void note_hold(NodeRow& row, const NodeRow& before, TimeMs now) {
   if (!still) row.held_since = now;
 }
 
+// It is of the acceptance that the reason is of.
+void note_fault(NodeRow& row, const NodeRow& before) {
+  const bool counts = row.state == NodeState::quarantined || row.state == NodeState::degraded;
+  if (!counts || (row.reason != before.reason && row.faulty_part == before.faulty_part))
+    row.faulty_part.clear();
+}
+
 Hello hello_of(const NodeName& node, const Presence& present) {
   return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
 }
@@ -258,6 +265,7 @@ Write NodeTable::changed_row(const NodeName& node, const Change& change) {
   change(changed);
   NodeRow& kept = rows_[node];
   note_hold(changed, kept, reactor_.now());
+  note_fault(changed, kept);
   if (kept.product_uuid != changed.product_uuid) machines_.reset();
   kept = changed;
   return changed;

@@ -123,7 +123,7 @@ Status agent_ended(const Result<Output>& out) {
   if (out->ok()) return Ok{};
   const std::string said = trim(out->err.empty() ? out->out : out->err);
   return fail(Code::failed,
-              fmt::format("the agent exited with {}: {}", out->exit_code, last_bytes(said, kMost)));
+              fmt::format("the agent exited with {}: {}", out->exit_code, end_of_output(said, kMost)));
 }
 
 }  // namespace

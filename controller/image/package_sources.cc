@@ -127,7 +127,7 @@ std::string apt_complaints(const std::string& output) {
   for (const std::string& line : split_lines(output))
     if ((line.starts_with("E: ") || line.starts_with("W: ")) && seen.insert(line).second)
       out += (out.empty() ? "" : "\n") + line;
-  return std::string(last_bytes(out, kMost));
+  return end_of_output(out, kMost);
 }
 
 std::string missing_component(const std::string& output) {

@@ -283,7 +283,9 @@ void Turning::catch_up() {
     ReceiverState& state = found->second;
     if (fresh) state.behind = true;
     // While it fails, the summary would be old when it arrives, unless nothing else is tried.
-    if (!state.behind || (state.failures > 0 && waiting_for(book_, name) > 0)) continue;
+    // One that takes what it is sent, and answers too late, would get it again and again.
+    const bool rests = state.silent && book_.clock - state.next_try < kDay;
+    if (!state.behind || (state.failures > 0 && (rests || waiting_for(book_, name) > 0))) continue;
     state.behind = false;
     std::map<std::string, Change> over = state.open;
     for (const Notice& notice : book_.waiting)

@@ -11,6 +11,7 @@
 // open.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +34,9 @@ constexpr size_t kMostAlone = 10;
 constexpr DurationMs kBusySpan = 10 * kMinute;
 constexpr DurationMs kUrgentSummary = kMinute;  // least time between two, if something urgent is in it
 constexpr DurationMs kGiveUp = kDay;            // from a notice until it is no longer sent
+// When a notice is sent again that a receiver did not answer in time. It may have it all the same, and would
+// show it each time: after the last of them it is given up. One that hangs for an hour gets it.
+constexpr std::array<DurationMs, 3> kRepeats = {kMinute, 10 * kMinute, 60 * kMinute};
 constexpr int64_t kMostRefusals = 5;         // of one notice by a receiver, until it is no longer sent to it
 constexpr DurationMs kFewer = 60 * kMinute;  // with fewer nodes than receivers know of, until it counts
 constexpr size_t kMostWaiting = 2000;        // notices
@@ -79,6 +83,7 @@ struct ReceiverState {
   std::string refused = {};
   int64_t refusals = 0;
   bool answers = false;     // at the last attempt
+  bool silent = false;      // at the last failure: what was sent was not answered in time
   DurationMs next_try = 0;  // by the book's clock
   TimeMs last_delivery = 0, failing_since = 0;
   std::string error = {};
@@ -122,7 +127,9 @@ const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTi
 Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec);
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now);
 // Code::conflict: it refuses this notice, and would again. Code::failed: it answered, and the notice may be
-// the reason: others are tried in between. A receiver that is away gets them in order.
+// the reason: others are tried in between. Code::timeout: it was sent, and not answered in time: it waits
+// for its time in kRepeats, or until another one is answered, and holds up only those about its own cause. A
+// receiver that is away gets them in order.
 void failed(Book& book, const std::string& receiver, const std::string& id, const Error& error);
 // What is sent on request; `number` makes its id unique.
 Notice test_notice(const std::string& number, TimeMs now);

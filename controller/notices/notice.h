@@ -2,7 +2,9 @@
 // Plain values, no I/O.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +40,13 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 
+// Attempts that a receiver did not answer in time after the notice was sent.
+struct Unanswered {
+  size_t times = 0;
+  DurationMs next_try = 0;  // by the book's clock
+  bool operator==(const Unanswered&) const = default;
+};
+
 struct Notice {
   std::string id;
   TimeMs time = 0;
@@ -51,17 +60,19 @@ struct Notice {
   TimeMs since = 0;     // of the cause
   int64_t changes = 0;  // flaps: since when it first changed, how often
   TimeMs first_change = 0;
-  bool open = true;                        // the cause lasts
-  std::vector<Change> changed = {};        // summary
-  std::vector<std::string> replaces = {};  // causes that this one took in
-  DurationMs made = 0;                     // by the book's clock
-  std::set<std::string> to = {};           // receivers that do not have it yet
+  bool open = true;                                   // the cause lasts
+  std::vector<Change> changed = {};                   // summary
+  std::vector<std::string> replaces = {};             // causes that this one took in
+  DurationMs made = 0;                                // by the book's clock
+  std::set<std::string> to = {};                      // receivers that do not have it yet
+  std::map<std::string, Unanswered> unanswered = {};  // by receiver; those may have it
   bool operator==(const Notice&) const = default;
 };
 
+MUSTER_RECORD(Unanswered, times, next_try)
 MUSTER_RECORD(Change, cause, kind, what, state, open)
 MUSTER_RECORD(Notice, id, time, state, urgent, kind, cause, what, detail, next, sparse(nodes), sparse(common),
               sparse(common_value), sparse(since), sparse(changes), sparse(first_change), open,
-              sparse(changed), sparse(replaces), made, to)
+              sparse(changed), sparse(replaces), made, to, sparse(unanswered))
 
 }  // namespace muster::notices

@@ -1,6 +1,7 @@
 #include "controller/notices/receivers.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -37,15 +38,39 @@ const Notice* refused_by(const Book& book, const std::string& receiver, const Re
   return nullptr;
 }
 
-// `not_about`: null, or a notice that is left out, with all others about its cause, which would overtake it.
+// What is sent in order: the notices of a cause, the summaries, the daily lines.
+const std::string& order_of(const Notice& notice) {
+  return notice.cause.empty() ? notice.kind : notice.cause;
+}
+
+// `not_about`: null, or a notice that is left out, with all others that would overtake it. So are those that
+// wait for their next repeat.
 const Notice* first_for(const Book& book, const std::string& receiver, bool quiet, const Notice* not_about) {
+  std::set<std::string> held;
+  if (not_about) held.insert(order_of(*not_about));
   const Notice* other = nullptr;  // the first that is not urgent
   for (const Notice& notice : book.waiting) {
-    if (!notice.to.count(receiver) || (not_about && notice.cause == not_about->cause)) continue;
+    if (!notice.to.count(receiver)) continue;
+    const auto sent = notice.unanswered.find(receiver);
+    if (sent != notice.unanswered.end() && sent->second.next_try > book.clock) held.insert(order_of(notice));
+    if (held.count(order_of(notice))) continue;
     if (notice.urgent) return &notice;
     if (!quiet && !other) other = &notice;
   }
   return other;
+}
+
+// Of a notice that was sent, and not answered in time.
+void repeat_later(Book& book, const std::string& receiver, const std::string& id) {
+  for (Notice& notice : book.waiting) {
+    if (notice.id != id) continue;
+    Unanswered& sent = notice.unanswered[receiver];
+    if (sent.times == kRepeats.size()) {
+      book.receivers[receiver].behind = true;
+      return give_up(book, receiver, id);
+    }
+    sent.next_try = book.clock + kRepeats.at(sent.times++);
+  }
 }
 
 }  // namespace
@@ -89,8 +114,11 @@ const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTi
 
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
   ReceiverState& state = book.receivers[receiver];
-  for (const Notice& notice : book.waiting)
+  for (Notice& notice : book.waiting) {
     if (notice.id == id) note_open(state.open, notice);
+    if (const auto sent = notice.unanswered.find(receiver); sent != notice.unanswered.end())
+      sent->second.next_try = 0;  // it works
+  }
   take_from(book, receiver, id);
   if (!refused_by(book, receiver, state)) {
     state.refused.clear();
@@ -111,6 +139,7 @@ void failed(Book& book, const std::string& receiver, const std::string& id, cons
   state.error = error.message;
   const bool refuses = error.code == Code::conflict;
   state.answers = refuses || error.code == Code::failed;
+  state.silent = error.code == Code::timeout;
   if (refuses) state.refusals = state.refused == id ? state.refusals + 1 : 1;
   if (refuses) state.refused = id;
   if (state.answers && !refused_by(book, receiver, state)) {
@@ -121,6 +150,7 @@ void failed(Book& book, const std::string& receiver, const std::string& id, cons
   const int64_t tries = refuses ? state.refusals : state.failures;
   const DurationMs wait = kFirstRetry << std::min<int64_t>(tries - 1, 10);
   state.next_try = book.clock + std::min(wait, kLongestRetry);
+  if (state.silent) return repeat_later(book, receiver, id);
   if (!refuses || tries < kMostRefusals) return;
   give_up(book, receiver, id);
   state.next_try = 0;

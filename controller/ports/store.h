@@ -75,6 +75,8 @@ struct NodeRow {
   std::map<std::string, TimeMs> disk_written = {};
   TimeMs held_since = 0;  // see held_by
   std::string held_caller = {};
+  // What the acceptance that found `reason` located at the node, or between it and others; "": nothing.
+  std::string faulty_part = {};
 };
 struct TokenRow {  // one-time join tokens: only the digest is stored
   std::string digest;

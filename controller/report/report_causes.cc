@@ -10,13 +10,6 @@
 namespace muster {
 namespace {
 
-std::string located_part(const NodeReport& node) {
-  for (const Check& check : node.checks)
-    if (is_finding(check.verdict) && check.name.ends_with("/located") && !check.faulty_parts.empty())
-      return fmt::format("{}", fmt::join(check.faulty_parts, " or "));
-  return "";
-}
-
 std::string failed_step(const NodeReport& node) {
   for (const StepRecord& step : node.steps)
     if (step.status == "failed") return step.name;
@@ -42,6 +35,13 @@ std::string next_of_report(const Report& report, const Cause& cause) {
 }
 
 }  // namespace
+
+std::string located_part(const NodeReport& node) {
+  for (const Check& check : node.checks)
+    if (is_finding(check.verdict) && check.name.ends_with("/located") && !check.faulty_parts.empty())
+      return fmt::format("{}", fmt::join(check.faulty_parts, " or "));
+  return "";
+}
 
 std::vector<Cause> causes_in(const Report& report) {
   std::vector<Problem> problems;

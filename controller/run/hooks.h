@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ struct Conclusion {
   };
   std::vector<Node> nodes = {};  // of the nodes that succeeded; those not listed are accepted
   std::vector<Write> rows = {};  // written with the end of the run, all or nothing
+  // Of the nodes that are not accepted, also those that failed before: NodeRow::faulty_part.
+  std::map<NodeName, std::string> faulty_parts = {};
 };
 
 // A further order of a `check` action whose result shows a fault but not where it is.

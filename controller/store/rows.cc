@@ -16,7 +16,7 @@ MUSTER_RECORD(RunRow, id, plan_digest, state, started, ended, approved_by)
 MUSTER_RECORD(JournalRow, seq, run, action, node, attempt, event, time, data)
 MUSTER_RECORD(NodeRow, name, state, reason, image_digest, config_digest, mode, boot_id, product_uuid,
               system_serial, last_seen, facts_time, facts, accepted_run, held_by, disk_written, held_since,
-              held_caller)
+              held_caller, faulty_part)
 MUSTER_RECORD(TokenRow, digest, node, purpose, expires, public_key, certificate)
 MUSTER_RECORD(CertificateRow, serial, node, fingerprint, issued, revoked, contested)
 MUSTER_RECORD(SecretRow, name, time, sealed)

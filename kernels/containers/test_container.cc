@@ -67,7 +67,7 @@ std::string last_words(const Result<Output>& output) {
   if (!output.ok()) return output.error().message;
   const std::string text = trim(output->err.empty() ? output->out : output->err);
   return text.empty() ? fmt::format("it exited with status {}", output->exit_code)
-                      : printable(last_bytes(text, kLastWords));
+                      : printable(end_of_output(text, kLastWords));
 }
 
 Result<DeviceFiles> read_devices(const Result<Output>& output) {

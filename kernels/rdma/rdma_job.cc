@@ -30,7 +30,7 @@ namespace {
 
 constexpr double kListenSeconds = 20;
 
-std::string tail_of(const std::string& text) { return std::string(last_bytes(text, 600)); }
+std::string tail_of(const std::string& text) { return end_of_output(text, 600); }
 
 // Ends the perftest server on this port by a connection that sends nothing. If its partner never came, it
 // would wait until its timeout. False: nothing listens.

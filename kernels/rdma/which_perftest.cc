@@ -74,7 +74,7 @@ std::string problem_of(const Perftest& found, const std::string& said) {
   if (library.empty())
     return "install the package perftest: this host has none that runs, and the one that muster carries does "
            "not start: " +
-           std::string(last_bytes(said, 300));
+           end_of_output(said, 300);
   return fmt::format(
       "this host has no {}, which perftest loads: install libibverbs with its providers (with apt: "
       "ibverbs-providers, with dnf: libibverbs), or perftest",

@@ -9,9 +9,10 @@ Result<std::string> first_address(const std::string& host, DurationMs deadline) 
   Command command;
   command.argv = {"getent", "ahostsv4", host};
   command.deadline = deadline;
-  TRY(const Output found, make_process()->run(command));
-  const std::string address = found.out.substr(0, found.out.find_first_of(" \n"));
-  if (found.ok() && !address.empty()) return address;
+  const auto found = make_process()->run(command);
+  if (!found.ok()) return fail(Code::unavailable, found.error().message);  // also a timeout
+  const std::string address = found->out.substr(0, found->out.find_first_of(" \n"));
+  if (found->ok() && !address.empty()) return address;
   return fail(Code::unavailable, "the name " + host + " does not resolve");
 }
 

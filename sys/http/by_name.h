@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// An IPv4 address of `host`, from the system's resolver. unavailable: there is none.
+// An IPv4 address of `host`, from the system's resolver. unavailable: there is none, or not in time.
 Result<std::string> first_address(const std::string& host, DurationMs deadline);
 // For HttpClientOptions::ca_pem.
 Result<std::string> system_roots();

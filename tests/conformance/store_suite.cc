@@ -68,6 +68,7 @@ NodeRow node_row(std::string name) {
   row.disk_written = {{"", 7}, {"b", 1'700'000'000'000}};
   row.held_since = 1'700'000'000'001;
   row.held_caller = "anna (sudo)";
+  row.faulty_part = "link of gpu01, sending";
   return row;
 }
 
@@ -89,6 +90,7 @@ void check_equal(const NodeRow& a, const NodeRow& b) {
   CHECK(a.disk_written == b.disk_written);
   CHECK(a.held_since == b.held_since);
   CHECK(a.held_caller == b.held_caller);
+  CHECK(a.faulty_part == b.faulty_part);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "base/json_dump.h"
@@ -18,6 +19,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostOutput = 64 << 10;
+constexpr size_t kMostText = 4 << 10;  // of an answer
 constexpr DurationMs kResolve = 5 * kSecond, kConnect = 10 * kSecond;
 
 struct Url {
@@ -44,10 +46,14 @@ Result<std::string> address_of(const std::string& host) {
   return first_address(host, kResolve);
 }
 
-Result<HttpClientOptions> client_of(const Url& url, const std::string& proxy) {
+// Only a connector of Teams says in the text of its answer how it went.
+bool says_more(const Webhook& webhook) { return webhook.shape == WebhookShape::teams; }
+
+Result<HttpClientOptions> client_of(const Url& url, const Webhook& webhook) {
+  const std::string& proxy = webhook.proxy;
   HttpClientOptions out;
   out.keep_alive = false;
-  out.head_only = true;
+  out.head_only = !says_more(webhook);
   out.connect_timeout = kConnect;
   if (proxy.empty()) {
     TRY(const std::string address, address_of(url.host));
@@ -73,9 +79,20 @@ bool refuses(int status) {
 // True if what is in front of a receiver answers for one that is not there.
 bool is_away(int status) { return status == 502 || status == 503 || status == 504; }
 
+// A connector of Teams answers with 200 when Teams itself did not take the message, whose status is then in
+// the text: "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429
+// with ContextId ...". A workflow answers with 202 and no text.
+int status_in(const std::string& text, int status) {
+  constexpr std::string_view failed = "delivery failed with error", number = "HTTP error ";
+  if (status / 100 != 2 || text.find(failed) == text.npos) return status;
+  const size_t at = text.find(number);
+  const int of_teams = at == text.npos ? 0 : std::atoi(text.c_str() + at + number.size());
+  return of_teams / 100 == 4 || of_teams / 100 == 5 ? of_teams : 500;
+}
+
 Status post(const Webhook& webhook, const notices::Notice& notice, const std::string& cluster) {
   TRY(const Url url, url_from(webhook.url));
-  TRY(auto options, client_of(url, webhook.proxy));
+  TRY(auto options, client_of(url, webhook));
   TRY(const auto client, make_http_client(std::move(options)));
   HttpRequest request;
   request.method = "POST";
@@ -85,13 +102,18 @@ Status post(const Webhook& webhook, const notices::Notice& notice, const std::st
   request.headers["Idempotency-Key"] = notice.id;
   for (const auto& [name, value] : webhook.headers) request.headers[name] = value;
   request.body = dump_json(webhook_json(notice, cluster, webhook.shape));
-  TRY(const HttpResponse answer, client->request(std::move(request), kDelivery));
-  if (answer.status / 100 == 2) return Ok{};
+  std::string text;
+  const auto read = [&](std::string_view piece) {
+    text += piece;
+    return text.size() < kMostText;
+  };
+  TRY(const HttpResponse answer, client->stream(std::move(request), kDelivery, read));
+  const int status = says_more(webhook) ? status_in(text, answer.status) : answer.status;
+  if (status / 100 == 2) return Ok{};
   // Without the body, which may repeat the URL or a header.
-  const Code code = refuses(answer.status)   ? Code::conflict
-                    : is_away(answer.status) ? Code::unavailable
-                                             : Code::failed;
-  return fail(code, fmt::format("{} answers with HTTP {}", url.host, answer.status));
+  const Code code = refuses(status) ? Code::conflict : is_away(status) ? Code::unavailable : Code::failed;
+  return fail(code, fmt::format("{} answers with HTTP {}{}", url.host, status,
+                                status == answer.status ? "" : " of Teams"));
 }
 
 Status run(Command command, const std::string& what) {

@@ -1,7 +1,8 @@
 // Delivers one notice to one receiver, once: a POST, a mail by sendmail, or a program. Thread: any; blocks
 // for at most 5 s to look up a name and kDelivery after that. After an Error the receiver may have the notice
 // all the same, which it then knows by its id. conflict: it refuses this notice, and would again (HTTP 400,
-// 413 and the like). failed: it answered, and the notice may be the reason. unavailable: it is away.
+// 413 and the like). failed: it answered, and the notice may be the reason. timeout: it was sent, and not
+// answered in time. unavailable: it is away.
 #pragma once
 
 #include <string>

@@ -211,12 +211,16 @@ NoticeService::Counts NoticeService::counts() const {
   return out;
 }
 
-// The text has no error, which may differ with each attempt: another text would be another cause.
+// The text has no error, which may differ with each attempt.
 void NoticeService::show_failing() {
   const std::string front = notices::receiver_topic("");
   std::erase_if(parts_.problems, [&](const auto& one) { return one.first.starts_with(front); });
-  for (const auto& [name, fails] : counts().failing)
-    if (fails) parts_.problems[notices::receiver_topic(name)] = "does not take notices: see `muster notify`";
+  for (const auto& [name, fails] : counts().failing) {
+    if (!fails) continue;
+    const int64_t lost = book_.receivers.at(name).lost;
+    parts_.problems[notices::receiver_topic(name)] = fmt::format(
+        "does not take notices{}: see `muster notify`", lost > 0 ? fmt::format(", {} given up", lost) : "");
+  }
 }
 
 void NoticeService::acknowledge(const std::string& cause, notices::Acknowledged ack, Done done) {

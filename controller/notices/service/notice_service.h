@@ -3,7 +3,7 @@
 // Every kTurn it reads the causes, lets the book decide (controller/notices/book.h), writes the book's row,
 // and only then hands notices to `send`, one at a time per receiver. What a receiver took leaves the row
 // before the next one is sent to it. A controller that is killed in between sends that one again, with the
-// same id. What fails is retried until it is a day old; a receiver that fails is a problem itself
+// same id. What fails is retried until the book gives it up; a receiver that fails is a problem itself
 // (Parts::problems). Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 

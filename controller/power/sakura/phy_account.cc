@@ -115,9 +115,7 @@ Status PhyAccount::connect(DurationMs deadline) {
   client.max_answer = kMaxAnswer;
   if (options_.api.empty()) {
     TRY(client.ca_pem, system_roots());
-    auto found = first_address(kHost, deadline);
-    if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was sent
-    const std::string address = *found;
+    TRY(const std::string address, first_address(kHost, deadline));
     client.base = "https://" + address;
     client.host_name = kHost;
   } else {

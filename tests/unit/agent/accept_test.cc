@@ -95,6 +95,10 @@ TEST_CASE("wrong data is a measurement; no measurement is an error") {
   CHECK(measure(bench.context, {{"kernel", "stream"}}).error().code == Code::invalid);
   bench.process.answers["stream"] = {139, "", "Segmentation fault"};
   CHECK(measure(bench.context, {{"kernel", "stream"}}).error().code == Code::failed);
+  bench.process.answers["stream"] = {139, "", std::string(901, 'x') + "y"};
+  CHECK(measure(bench.context, {{"kernel", "stream"}})
+            .error()
+            .message.ends_with("..." + std::string(899, 'x') + "y"));
   bench.process.answers["stream"] = {0, "{\"half", ""};
   CHECK_FALSE(measure(bench.context, {{"kernel", "stream"}}).ok());
   const size_t before = bench.process.runs.size();

@@ -117,6 +117,44 @@ TEST_CASE("problems: a quarantined node is one since it was quarantined", "[brin
   CHECK(problems_of(node).front().since == 7);
 }
 
+TEST_CASE("problems: what acceptance located goes with what it found, not with a way back", "[bringup]") {
+  NodeNow node = well("gpu01");
+  node.faulty_part = "link of gpu01, sending";
+  node.state = NodeState::degraded;
+  CHECK(problems_of(node).front().part == node.faulty_part);
+  node.state = NodeState::quarantined;
+  CHECK(problems_of(node).front().part == node.faulty_part);
+  node.in_run = NodeRunState::returned;
+  CHECK(problems_of(node).front().part.empty());
+}
+
+TEST_CASE("problems: a node that an operator had switched may be away for as long as its boot may take",
+          "[bringup]") {
+  constexpr DurationMs kLimit = 20 * kMinute;
+  const SteadyMs ordered{kDay};
+  const Boot from{"b-1", ordered};
+  CHECK(is_expected_away(from, "b-1", ordered + kMinute, kLimit));
+  CHECK_FALSE(is_expected_away(from, "b-2", ordered + kMinute, kLimit));  // it is back
+  CHECK_FALSE(is_expected_away(from, "b-1", ordered + kLimit, kLimit));
+  CHECK_FALSE(is_expected_away({}, "b-1", ordered, kLimit));
+
+  NodeNow node = well("gpu01");
+  node.silent_since = 5;
+  node.switched = true;
+  CHECK(problems_of(node).empty());
+  node.state = NodeState::degraded;  // that does not end with it
+  REQUIRE(problems_of(node).size() == 1);
+  CHECK(problems_of(node).front().kind == CauseKind::node_degraded);
+  node.switched = false;
+  CHECK(problems_of(node).front().kind == CauseKind::node_silent);
+
+  Copies copies;  // nor are its file systems missed
+  copies.with(Json::array({copies.absent}));
+  CHECK(copies.problems_at(0, {}) == 1);
+  copies.now.nodes[1].switched = true;
+  CHECK(copies.problems_at(0, {}) == 0);
+}
+
 TEST_CASE("problems: what operators do is none", "[bringup]") {
   NodeNow node = well("gpu01");
   node.silent_since = 5;

@@ -171,6 +171,15 @@ TEST_CASE("causes: a part that acceptance located between nodes is their cause",
   REQUIRE(causes.size() == 2);
   CHECK(causes.front().common == "part");
   CHECK(causes.front().nodes == std::vector<NodeName>{node(5), node(44)});
+  // One end is measured again and well: the same cause, until the other is, too.
+  problems.erase(problems.begin());
+  const auto later = find_causes(problems, cluster(), causes);
+  REQUIRE(later.size() == 2);
+  const Cause* lasts = cause_of(later, node(44));
+  REQUIRE(lasts);
+  CHECK(lasts->id == causes.front().id);
+  CHECK(lasts->common == "part");
+  CHECK(cause_of(find_causes(problems, cluster()), node(44))->common != "part");
 }
 
 TEST_CASE("causes: several at once keep apart", "[causes]") {

@@ -121,6 +121,7 @@ struct FakePerftest : Process {
   bool installed = true;
   std::string finds = "IB device muster-none not found\n";  // for a device that is not there
   std::string broken = {};                                  // device on which it fails
+  std::string says = " Completion with error at client\n";  // on that one
   std::string ends = {};                                    // device on which its server ends at once
   int zeros = 0;                                            // so many times it ends well and tells no figure
   std::string help = "Usage:\n  --report_gbits\n";
@@ -144,8 +145,7 @@ struct FakePerftest : Process {
     if (command.argv.back() == "--version") return Output{1, "Version: " + version + "\n", ""};
     if (command.argv.back() == "muster-none") return Output{1, "", finds};
     runs.push_back(command.argv);
-    if (std::count(command.argv.begin(), command.argv.end(), broken))
-      return Output{1, "", " Completion with error at client\n"};
+    if (std::count(command.argv.begin(), command.argv.end(), broken)) return Output{1, "", says};
     if (std::count(command.argv.begin(), command.argv.end(), ends) && command.argv.back() != "127.0.0.1")
       return Output{1, "", " Couldn't allocate MR\n"};
     const bool latency = std::any_of(command.argv.begin(), command.argv.end(),

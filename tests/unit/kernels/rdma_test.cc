@@ -367,6 +367,15 @@ TEST_CASE("a port without an address at both ends is no rail, and no fault") {
   for (const auto& argv : two.near.runs) CHECK_FALSE(has(argv, {"mlx5_1"}));
 }
 
+TEST_CASE("of a perftest that says a lot, the end is kept, and marked as such") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  two.near.broken = "mlx5_0";
+  two.near.says = std::string(700, 'x') + "y";
+  const std::string error = two.run().parts[0]["result"]["error"];
+  CHECK(error.find("..." + std::string(599, 'x') + "y") != std::string::npos);
+}
+
 TEST_CASE("a rail on which perftest fails is a failed link, and no single node's fault") {
   Two two;
   for (const char* name : {"mlx5_0", "mlx5_1"}) two.here.device(name), two.there.device(name);

@@ -603,6 +603,81 @@ TEST_CASE("notices: one at which a receiver fails holds up others for minutes, u
   CHECK_FALSE(is_failing(s.book, "ops"));
 }
 
+TEST_CASE("notices: one that is not answered in time is repeated a few times, and holds up only its cause",
+          "[notices]") {
+  Site s;
+  s.hold = true;
+  std::vector<Cause> causes = {cause_of("a", {"a"}), cause_of("b", {"b"})};
+  s.with(causes);
+  const Receiver ops = s.spec.receivers.at("ops");
+  size_t tries = 0, before_b = 0;
+  for (DurationMs spent = 0; spent < 3 * kHour; spent += kStep) {
+    const Notice* next = next_for(s.book, ops, s.local());
+    if (next && next->cause == "a") {
+      failed(s.book, "ops", next->id, fail(Code::timeout, "page did not end within 15 s"));
+      ++tries;
+    } else if (next) {
+      CHECK(next->cause == "b");
+      before_b = tries;
+      delivered(s.book, "ops", std::string(next->id), s.now);
+    }
+    s.turn();
+  }
+  CHECK(before_b == 1);
+  CHECK(tries == 1 + kRepeats.size());
+  CHECK(waiting_for(s.book, "ops") == 0);
+  CHECK(s.book.receivers.at("ops").lost == 1);
+  // It may lack "a", and gets a summary once it takes something in time.
+  causes.push_back(cause_of("c", {"c"}));
+  s.with(causes);
+  const auto next = s.sent_to("ops");
+  REQUIRE(next.size() == 1);
+  CHECK(next[0].cause == "c");
+  s.turn();
+  const auto open = s.sent_to("ops");
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].state == summary);
+  CHECK(open[0].changed.size() == 3);
+}
+
+TEST_CASE("notices: a receiver that never answers in time gets one summary a day beside", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  std::map<std::string, size_t> tries;  // by notice
+  for (DurationMs spent = 0; spent < 2 * kDay; spent += kMinute) {
+    if (const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local())) {
+      ++tries[next->id];
+      failed(s.book, "ops", next->id, fail(Code::timeout, "no answer"));
+    }
+    s.turn(kMinute);
+  }
+  CHECK(tries.size() == 2);
+  for (const auto& [id, count] : tries) CHECK(count <= 1 + kRepeats.size());
+}
+
+TEST_CASE("notices: a receiver that hangs for an hour loses nothing, and gets it in order", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  const Receiver ops = s.spec.receivers.at("ops");
+  for (DurationMs spent = 0; spent < kHour; spent += kStep) {
+    if (spent == kHour / 2) s.causes = {};
+    if (const Notice* next = next_for(s.book, ops, s.local())) {
+      CHECK(next->state == begun);
+      failed(s.book, "ops", next->id, fail(Code::timeout, "no answer"));
+    }
+    s.turn();
+  }
+  s.book = book_from_text(to_text(s.book)).value();  // a restart
+  s.run(kHour / 2);
+  const auto sent = s.sent_to("ops");
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].state == begun);
+  CHECK(sent[1].state == over);
+  CHECK(s.book.receivers.at("ops").lost == 0);
+}
+
 TEST_CASE("notices: what overtakes one that failed once does not count against it", "[notices]") {
   Site s;
   s.hold = true;

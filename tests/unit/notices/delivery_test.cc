@@ -129,6 +129,33 @@ TEST_CASE("delivery: 2xx is delivered, however long the answer is", "[notices]")
   CHECK(hook.count() == 1);
 }
 
+TEST_CASE("delivery: a connector of Teams says in the text of its 200 what became of a notice", "[notices]") {
+  Hook hook;
+  Receiver to = hook.receiver();
+  to.webhook.shape = WebhookShape::teams;
+  const std::string failed = "Webhook message delivery failed with error: ";
+  const std::pair<std::string, Code> answers[] = {
+      {failed + "Microsoft Teams endpoint returned HTTP error 429 with ContextId tcid=0", Code::failed},
+      {failed + "Microsoft Teams endpoint returned HTTP error 404 with ContextId tcid=0", Code::failed},
+      {failed + "Microsoft Teams endpoint returned HTTP error 413 with ContextId tcid=0", Code::conflict},
+      {failed + "Microsoft Teams endpoint returned HTTP error 503 with ContextId tcid=0", Code::unavailable},
+      {failed + "something else", Code::failed}};
+  for (const auto& [text, code] : answers) {
+    CAPTURE(text);
+    hook.answer(200, text);
+    const Status sent = deliver(to, some_notice(), "gaggle", {});
+    REQUIRE_FALSE(sent.ok());
+    CHECK(sent.error().code == code);
+    CHECK(sent.error().message.find("services") == std::string::npos);
+    // Only theirs is read.
+    CHECK(deliver(hook.receiver(), some_notice(), "gaggle", {}).ok());
+  }
+  hook.answer(200, "1");
+  CHECK(deliver(to, some_notice(), "gaggle", {}).ok());
+  hook.answer(202, std::string(1 << 20, 'x'));
+  CHECK(deliver(to, some_notice(), "gaggle", {}).ok());
+}
+
 TEST_CASE("delivery: a receiver that is down, and a URL that is none", "[notices]") {
   Receiver to;
   to.webhook.url = "http://127.0.0.1:" + std::to_string(testing::free_port()) + "/";

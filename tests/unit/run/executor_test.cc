@@ -995,6 +995,26 @@ TEST_CASE("since when a node is quarantined, and by which operator, is in its ro
   CHECK_FALSE(b.executor->why("n1").contains("held_caller"));
 }
 
+TEST_CASE("the part that acceptance located stays with the reason that it is of", "[run]") {
+  Bench b;
+  b.live();
+  const auto now = [&b](const std::function<void(NodeRow&)>& change) {
+    b.executor->set_node("n1", change);
+    return b.executor->node_row("n1").faulty_part;
+  };
+  const std::string part = "link of n1, sending";
+  const auto located = [&](NodeRow& row) {
+    row.state = NodeState::degraded;
+    row.reason = "links/located: slow";
+    row.faulty_part = part;
+  };
+  CHECK(now(located) == part);
+  CHECK(now([](NodeRow& row) { row.last_seen = 5; }) == part);
+  CHECK(now([](NodeRow& row) { row.reason = "a fan is dead"; }).empty());
+  CHECK(now(located) == part);
+  CHECK(now([](NodeRow& row) { row.state = NodeState::accepted; }).empty());
+}
+
 TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
   Bench b;
   b.add(action("n1", "configure", ActionKind::steps));
@@ -1035,12 +1055,15 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
     out.nodes = {{"n2", false, "its link is slow"},
                  {"n3", true, "its data is wrong in the light of the others"}};
     out.rows = {ReportRow{run.id, run.ended, "signed", "{}"}};
+    out.faulty_parts = {{"n2", "link of n2, sending"}, {"n3", ""}};
     return out;
   };
   b.start();
   for (const char* node : {"n1", "n2", "n3"}) b.hello(node, wire::Mode::installed, "b");
   for (const char* node : {"n1", "n2", "n3"}) b.finish(node);
   b.reactor.advance(1000);
+  CHECK(b.row("n2").faulty_part == "link of n2, sending");
+  CHECK(b.row("n3").faulty_part.empty());
   CHECK(seen == 3);
   REQUIRE(b.ended.size() == 1);
   CHECK(b.ended[0].state == RunState::partial);

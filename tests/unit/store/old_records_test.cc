@@ -58,7 +58,7 @@ auto members(const JournalRow& r) {
 auto members(const NodeRow& r) {
   return std::tie(r.name, r.state, r.reason, r.image_digest, r.config_digest, r.mode, r.boot_id,
                   r.product_uuid, r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run,
-                  r.held_by, r.disk_written, r.held_since, r.held_caller);
+                  r.held_by, r.disk_written, r.held_since, r.held_caller, r.faulty_part);
 }
 auto members(const TokenRow& r) {
   return std::tie(r.digest, r.node, r.purpose, r.expires, r.public_key, r.certificate);

@@ -44,9 +44,10 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
   CHECK(dir.read("muster.db") == before);
 }
 
-// What migrations 8 and 9 added.
+// What migrations 8 to 10 added.
 const std::string kBeforeCallers =
-    "DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; ALTER TABLE node DROP COLUMN held_since; "
+    "ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; "
+    "ALTER TABLE node DROP COLUMN held_since; "
     "ALTER TABLE spec DROP COLUMN caller; ";
 
 std::string with_version(std::string bytes, char version) {
