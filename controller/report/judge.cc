@@ -201,11 +201,12 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
                  fmt::format("{}; limited to what its raw drives reach ({})", derived.text, raw.text),
                  derived.source + "; the raw reads of this run"};
   if (!derived.value && by_model)
-    return bounds.cannot(derived.text,
-                         "no floor by model: " + derived.text + "; the profile's other rules apply");
+    return bounds.cannot(
+        derived.text, "no floor by model: " + derived.text + "; the profile's other rules apply", derived.of);
   if (!derived.value)
     return bounds.cannot(derived.text,
-                         "no value derived: " + derived.text + "; compared only with fleet and history");
+                         "no value derived: " + derived.text + "; compared only with fleet and history",
+                         derived.of);
   if (const auto ratio = number(expectation, "ratio"))
     bounds.floor(Verdict::degraded, *ratio * *derived.value,
                  fmt::format("{:.3g} x derived ({})", *ratio, derived.text), derived.source);
