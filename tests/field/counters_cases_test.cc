@@ -371,6 +371,36 @@ FIELD_CASE("lossless-class-drops") {
   CHECK(without.node == NodeVerdict::accepted);
 }
 
+FIELD_CASE("lossless-class-drops: pauses of the whole port are counted, and show no class without loss") {
+  const Machine machine;
+  healthy_port(machine, "mlx5_0");
+  machine.rail("ens1f0", "mlx5_0");
+  machine.statistics = "rx_prio0_discards: 9000\nrx_global_pause: 5\ntx_global_pause: 1\n";
+  machine.save();
+  machine.statistics = "rx_prio0_discards: 9900\nrx_global_pause: 45\ntx_global_pause: 11\n";
+  const Measurement measured = machine.since();
+  CHECK(measured.metrics.at("rdma_pauses").value == 200);
+  CHECK(measured.metrics.count("rdma_lossless_discards") == 0);
+  CHECK(rdma(measured).node == NodeVerdict::accepted);
+}
+
+FIELD_CASE(
+    "rdma-loss-passes: a wrong checksum of RoCE is a fault, a packet refused by its partition is none") {
+  const Machine machine;
+  healthy_port(machine, "mlx5_0");
+  machine.count("mlx5_0", "counters/port_rcv_constraint_errors", 3);
+  machine.count("mlx5_0", "hw_counters/rx_icrc_encapsulated", 0);
+  machine.save();
+  machine.count("mlx5_0", "counters/port_rcv_constraint_errors", 9);
+  Measurement measured = machine.since();
+  CHECK(measured.metrics.at("rdma_constraint_errors").value == 24);
+  CHECK(rdma(measured).node == NodeVerdict::accepted);
+  machine.count("mlx5_0", "hw_counters/rx_icrc_encapsulated", 1);
+  measured = machine.since();
+  CHECK(rdma(measured).of("rdma_checksum_errors").verdict == Verdict::degraded);
+  CHECK(rdma(measured).says("RDMA port mlx5_0 1"));
+}
+
 FIELD_CASE("netdev-without-use") {
   const Machine machine;
   const auto nic = [&](const std::string& name, const std::string& mac, const char* carrier, uint64_t errors,
