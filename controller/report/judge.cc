@@ -15,6 +15,7 @@
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
 #include "controller/report/network_bounds.h"
+#include "controller/report/pcie_links.h"
 #include "controller/report/port_rates.h"
 #include "controller/report/vanished.h"
 
@@ -459,7 +460,9 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
     for (const auto& [metric, expectation] : step.expect.items())
       checks.push_back(judge_metric(step, metric, expectation, fleet, with));
   }
-  if (!with.own_only) judge_port_rates(steps, with.rates, out);
+  if (with.own_only) return out;
+  judge_port_rates(steps, with.rates, out);
+  judge_pcie_links(steps, with.facts, out);
   return out;
 }
 
