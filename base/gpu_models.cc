@@ -24,7 +24,8 @@ constexpr const char* kH100System = "MLPerf Inference v3.1, system XE9680_H100_S
 constexpr const char* kH200System = "MLPerf Inference v4.1, system H200-SXM-141GBx8: PCIe Gen5 x16";
 constexpr const char* kB200System = "MLPerf Inference v6.0, system nebius_b200_n1: PCIe Gen5 x16";
 constexpr const char* kL40Sheet = "data sheet of L40 and L40S: PCIe Gen4 x16, 64 GB/s both ways";
-constexpr const char* kCards = "dealers' lists of cards: PCIe 4.0 x16 (L4), 5.0 x16 (RTX PRO 6000 Max-Q)";
+constexpr const char* kCards =
+    "a dealer's list (Source Code, GPU cards): PCI Express 4.0 x16, and 5.0 x16 of RTX PRO";
 
 // Names and ids: the list of supported GPUs in NVIDIA/open-gpu-kernel-modules README.md and, for newer
 // models, pci.ids. NVLink: NVIDIA's data sheets.
