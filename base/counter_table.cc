@@ -1,6 +1,7 @@
 // Sources of rows: drivers/infiniband of Linux 6.12 (core/sysfs.c with the widths of the counters in PMA's
 // PortCounters; hw/mlx5/counters.c, sw/rxe/rxe_hw_counters.c, hw/bnxt_re/hw_counters.c, hw/irdma/verbs.c,
-// hw/efa/efa_verbs.c); NVIDIA, "Understanding mlx5 Linux Counters and Status Parameters"; AWS, "Monitor an
+// hw/efa/efa_verbs.c); NVIDIA, "Understanding mlx5 Linux Counters and Status Parameters" and
+// Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst; AWS, "Monitor an
 // Elastic Fabric Adapter". docs/acceptance.md explains the numbers per hour.
 #include "base/counter_table.h"
 
@@ -31,6 +32,10 @@ constexpr PortCounter kRdma[] = {
      "flow control did not stop the sender in time"},
     {"counters/port_xmit_discards", kIb, "packets", 16, kStops, "rdma_discards",
      "packets not sent, since the port was down or its queue too old"},
+    {"counters/port_rcv_constraint_errors", kIb, "packets", 8, kStops, "rdma_constraint_errors",
+     "packets received of a partition, or of a kind, that the port does not allow"},
+    {"counters/port_xmit_constraint_errors", kIb, "packets", 8, kStops, "rdma_constraint_errors",
+     "packets not sent, since the port does not allow their partition or kind"},
     {"counters/port_xmit_wait", kIb, "ticks", 32, kStops, "rdma_xmit_wait",
      "data waited, since the receiver gave no credit or another link was busy"},
 
@@ -52,6 +57,8 @@ constexpr PortCounter kRdma[] = {
      "no acknowledgement after all retries"},
     {"hw_counters/req_rnr_retries_exceeded", "mlx5", "events", 32, kWraps, "rdma_retries_exceeded",
      "the partner had no receive buffer after all retries"},
+    {"hw_counters/rx_icrc_encapsulated", "mlx5", "packets", 64, kWraps, "rdma_checksum_errors",
+     "RoCE packets received with a wrong checksum of their own (ICRC), though Ethernet's was right"},
     {"hw_counters/np_cnp_sent", "mlx5", "packets", 64, kWraps, "rdma_congestion",
      "the partner was notified of congestion"},
     {"hw_counters/rp_cnp_handled", "mlx5", "packets", 64, kWraps, "rdma_congestion",
@@ -111,6 +118,7 @@ constexpr PortMetric kRdmaMetrics[] = {
     {"rdma_link_downs", Proves::link, 0, kSentinel},
     {"rdma_receive_errors", Proves::link, 36000, kSentinel},
     {"rdma_overruns", Proves::link, 0, kSentinel},
+    {"rdma_checksum_errors", Proves::link, 0, "Ethernet's checksum lets one damaged packet in 2^32 pass"},
     {"rdma_retransmissions", Proves::loss, 60000, kOfBitErrors},
     {"rdma_ack_timeouts", Proves::loss, 600, kOfBitErrors},
     {"rdma_retries_exceeded", Proves::broken, 0, "no connection of a healthy fabric ends so"},
@@ -123,6 +131,7 @@ constexpr PortMetric kRdmaMetrics[] = {
     {"rdma_xmit_wait", Proves::flow_control, {}, ""},
     {"rdma_pauses", Proves::flow_control, {}, ""},
     {"rdma_congestion", Proves::congestion, {}, ""},
+    {"rdma_constraint_errors", Proves::refusal, {}, ""},
 };
 
 // Not rx_dropped, rx_missed_errors and rx_over_errors: the host was too slow, or nothing wanted the packet.
@@ -143,17 +152,21 @@ constexpr PortCounter kPriorities[] = {
      "dropped on arrival, since the port's buffer was full"},
     {"rx_prio{}_pause", "mlx5", "pauses", 64, kWraps, "rdma_pauses", "the switch made this port wait"},
     {"tx_prio{}_pause", "mlx5", "pauses", 64, kWraps, "rdma_pauses", "this port made the switch wait"},
+    // IEEE 802.3x: the whole port, where it is set to that and not to priorities.
+    {"rx_global_pause", "mlx5", "pauses", 64, kWraps, "rdma_pauses", "the switch made this port wait"},
+    {"tx_global_pause", "mlx5", "pauses", 64, kWraps, "rdma_pauses", "this port made the switch wait"},
     {"rx_pfc_ena_frames_pri{}", "bnxt_en", "pauses", 64, kWraps, "rdma_pauses",
      "the switch made this port wait"},
     {"tx_pfc_ena_frames_pri{}", "bnxt_en", "pauses", 64, kWraps, "rdma_pauses",
      "this port made the switch wait"},
 };
 
-constexpr Words<Proves, 5> kProves = {{{Proves::link, "link"},
+constexpr Words<Proves, 6> kProves = {{{Proves::link, "link"},
                                        {Proves::loss, "loss"},
                                        {Proves::broken, "broken connection"},
                                        {Proves::flow_control, "flow control"},
-                                       {Proves::congestion, "congestion"}}};
+                                       {Proves::congestion, "congestion"},
+                                       {Proves::refusal, "refusal"}}};
 
 }  // namespace
 

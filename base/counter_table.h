@@ -18,6 +18,7 @@ enum class Proves {
   broken,        // it was sent again until the limit: a connection ended. The other end may have died
   flow_control,  // a sender was made to wait, so that nothing is lost: no fault
   congestion,    // a switch marked packets so that senders slow down: no fault
+  refusal,       // a rule of the fabric (a partition) refused a packet: its configuration, no cable
 };
 std::string_view to_string(Proves proves);
 
@@ -47,7 +48,8 @@ struct PortMetric {
 
 std::span<const PortCounter> rdma_port_counters();
 std::span<const PortCounter> network_port_counters();  // below /sys/class/net/NAME
-// Not files: names among the driver's own statistics (`ethtool -S`), with {} for the priority, 0 to 7.
+// Not files: names among the driver's own statistics (`ethtool -S`), with {} for the priority, 0 to 7; a name
+// without it is of the port as a whole.
 std::span<const PortCounter> priority_counters();
 std::span<const PortMetric> rdma_port_metrics();
 // Null if there is no such row.

@@ -20,6 +20,13 @@ constexpr const char* kMl = "stas00/ml-engineering, network";
 constexpr const char* kOwn = "muster's own run, bench/results/2026-11-27-NVIDIA-*.json";
 constexpr const char* kTorch = "zzc0721/torch-performance-test-data issue 77, edge 8192";
 
+constexpr const char* kH100System = "MLPerf Inference v3.1, system XE9680_H100_SXM_80GBx8: PCIe Gen5 x16";
+constexpr const char* kH200System = "MLPerf Inference v4.1, system H200-SXM-141GBx8: PCIe Gen5 x16";
+constexpr const char* kB200System = "MLPerf Inference v6.0, system nebius_b200_n1: PCIe Gen5 x16";
+constexpr const char* kL40Sheet = "data sheet of L40 and L40S: PCIe Gen4 x16, 64 GB/s both ways";
+constexpr const char* kCards =
+    "a dealer's list (Source Code, GPU cards): PCI Express 4.0 x16, and 5.0 x16 of RTX PRO";
+
 // Names and ids: the list of supported GPUs in NVIDIA/open-gpu-kernel-modules README.md and, for newer
 // models, pci.ids. NVLink: NVIDIA's data sheets.
 //
@@ -80,6 +87,13 @@ constexpr GpuModel kModels[] = {
 };
 
 constexpr GpuFigure kFigures[] = {
+    {"H100 80GB HBM3", kGpuLinkFigure, 512, 0, kH100System},
+    {"H200", kGpuLinkFigure, 512, 0, kH200System},
+    {"B200", kGpuLinkFigure, 512, 0, kB200System},
+    {"L40", kGpuLinkFigure, 256, 0, kL40Sheet},
+    {"L40S", kGpuLinkFigure, 256, 0, kL40Sheet},
+    {"L4", kGpuLinkFigure, 256, 0, kCards},
+    {"RTX PRO 6000 Blackwell Max-Q Workstation Edition", kGpuLinkFigure, 512, 0, kCards},
     {"A100-SXM4-40GB", "gpu_bf16_tflops", 261, 312, kFleet},
     {"A100-SXM4-40GB", "gpu_tf32_tflops", 127, 156, kFleet},
     {"A100-SXM4-40GB", "gpu_fp64_tflops", 18.95, 19.5, kFleet},

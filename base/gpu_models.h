@@ -29,6 +29,9 @@ struct GpuFigure {
   const char* source = "";
 };
 
+// The quantity of a GPU's PCI Express link: its lanes times the GT/s of each.
+inline constexpr const char* kGpuLinkFigure = "gpu_link_gts";
+
 std::span<const GpuModel> gpu_models();
 std::span<const GpuFigure> gpu_figures();
 

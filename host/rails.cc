@@ -33,18 +33,31 @@ std::string last_pci(const Result<std::string>& link) {
 
 }  // namespace
 
-int fabric_ports(const Files& files) {
-  std::vector<std::string> ordinary;
+bool is_ordinary(const Files& files, const std::string& interface) {
+  std::vector<std::string> carriers;
   for (const std::string& line : split_lines(files.read("/proc/net/route").value_or("")))
     if (const auto words = split_words(line); words.size() > 1 && words[1] == "00000000")
-      for (const auto& port : ports_below(files, words[0])) ordinary.push_back(port);
+      carriers.push_back(words[0]);
+  for (const std::string& line : split_lines(files.read("/proc/net/ipv6_route").value_or("")))
+    if (const auto words = split_words(line);
+        words.size() > 9 && words[0] == std::string(32, '0') && words[1] == "00")
+      carriers.push_back(words[9]);
+  if (const auto record = read_networks_record(files); record.ok() && !record->provisioning.empty())
+    carriers.push_back(record->provisioning);
+  const auto own = ports_below(files, interface);
+  return std::any_of(carriers.begin(), carriers.end(), [&](const std::string& carrier) {
+    const auto ports = ports_below(files, carrier);
+    return std::find_first_of(own.begin(), own.end(), ports.begin(), ports.end()) != own.end();
+  });
+}
+
+int fabric_ports(const Files& files) {
   int out = 0;
   for (const RdmaPart& part : rdma_parts(files)) {
     if (!part.active()) continue;
     if (part.layer == LinkLayer::ethernet) {
       const std::string interface = files.read_line(part.folder + "/gid_attrs/ndevs/0");
-      if (roce_gids(files, part.folder).empty()) continue;
-      if (std::count(ordinary.begin(), ordinary.end(), interface) > 0) continue;
+      if (roce_gids(files, part.folder).empty() || is_ordinary(files, interface)) continue;
     }
     ++out;
   }

@@ -50,8 +50,12 @@ struct RdmaName {
 // Empty if it has none.
 RdmaName rdma_of_interface(const Files& files, const std::string& interface);
 
+// True if this interface, or a port below it, carries the default route (of IPv4 or IPv6) or the provisioning
+// network of the record: an ordinary network's. The only place that decides which ports these are.
+bool is_ordinary(const Files& files, const std::string& interface);
+
 // The number of active RDMA ports that connect nodes: InfiniBand's, and Ethernet's that have an address of a
-// network and do not carry the default route. Ordinary network adapters are RDMA devices as well.
+// network and are not ordinary. Ordinary network adapters are RDMA devices as well.
 int fabric_ports(const Files& files);
 
 }  // namespace muster

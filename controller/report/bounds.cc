@@ -15,8 +15,9 @@ void set_failed(Check& check, std::string reason) {
 
 void Bounds::say(const std::string& words) { words_ += (words_.empty() ? "" : "; ") + words; }
 
-void Bounds::cannot(const std::string& lack, const std::string& words) {
+void Bounds::cannot(const std::string& lack, const std::string& words, const std::string& of) {
   if (lack_.empty()) lack_ = lack;
+  if (of_.empty()) of_ = of;
   lacks_figure_ = true;
   say(words);
 }
@@ -82,6 +83,7 @@ void Bounds::apply(Check& check) const {
     check.verdict = Verdict::not_judged;
     check.reason = lack_;
     check.uncompared = !lacks_figure_;
+    check.no_figure_for = of_;
   }
 }
 

@@ -16,7 +16,8 @@ class Bounds {
   // Adds to the derivation only.
   void say(const std::string& words);
   // A rule had nothing to hold the value to, because of `lack`. If no other rule has, it is not judged.
-  void cannot(const std::string& lack, const std::string& words);
+  // `of`: what has no figure (Check::no_figure_for).
+  void cannot(const std::string& lack, const std::string& words, const std::string& of = "");
   // The same, where other nodes or earlier runs to compare with are missing.
   void cannot_compare(const std::string& lack);
   // `words` name the limit, "0.93 x fleet median 100 of 8 values"; `source` tells where its figure is from.
@@ -35,7 +36,7 @@ class Bounds {
   };
   void hold(Check& check, const std::optional<Limit>& low, const std::optional<Limit>& high) const;
 
-  std::string unit_, words_, lack_;
+  std::string unit_, words_, lack_, of_;
   bool lacks_figure_ = false;  // some rule lacked more than something to compare with
   std::optional<Limit> fail_below_, degraded_below_, fail_above_, degraded_above_;
   std::optional<double> proven_;

@@ -54,7 +54,8 @@ Derived one_drive(const std::string& metric, const DriveFound& drive, const std:
   const double figure = known ? figure_of(*known, metric) : 0;
   if (figure <= 0)
     return without(fmt::format("the drive table has no {} for {} (set `acceptance.drives` in the spec)",
-                               metric == "parallel_mbps" ? "read_mbps" : metric, drive.model));
+                               metric == "parallel_mbps" ? "read_mbps" : metric, drive.model),
+                   drive.model);
   const double link = metric == "random_read_iops" ? 0 : link_payload(drive.link);
   if (link > 0 && link < figure)
     return {link,
@@ -148,7 +149,7 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
     if (of_node != found.end())
       if (const auto at = of_node->second.find(serial); at != of_node->second.end()) drive = at->second;
     const Derived part = one_drive(metric, drive, table);
-    if (!part.value) return without(fmt::format("drive {}: {}", serial, part.text));
+    if (!part.value) return without(fmt::format("drive {}: {}", serial, part.text), part.of);
     Kind& kind = kinds[drive.model + part.text];
     kind = {kind.count + 1, *part.value, drive.model, part.text, part.source};
   }

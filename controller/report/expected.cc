@@ -88,7 +88,7 @@ Derived gpu_value(const std::string& quantity, const std::set<std::string>& gpus
         fmt::format("the measurement does not report which GPU it used of {}", fmt::join(gpus, ", ")));
   const std::string& model = *gpus.begin();
   const GpuFigure* figure = find_gpu_figure(model, quantity);
-  if (!figure) return without(no_gpu_figure(model, quantity));
+  if (!figure) return without(no_gpu_figure(model, quantity), model);
   return {figure->value,
           fmt::format("healthy {} reach {:.4g}{}", model, figure->value,
                       figure->peak > 0 ? fmt::format(", data sheet {:.4g}", figure->peak) : ""),
@@ -100,7 +100,7 @@ Derived inside_node(const std::set<std::string>& gpus, const char* quantity) {
   Derived out = without("no GPU in this node's inventory");
   for (const auto& model : gpus) {
     const GpuFigure* figure = find_gpu_figure(model, quantity);
-    if (!figure) return without(no_gpu_figure(model, quantity));
+    if (!figure) return without(no_gpu_figure(model, quantity), model);
     if (!out.value || figure->value < *out.value) out = {figure->value, model, figure->source};
   }
   return out;

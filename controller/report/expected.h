@@ -21,8 +21,11 @@ struct Derived {
   std::optional<double> value = {};
   std::string text = {};    // the formula with its numbers; without a value: why there is none
   std::string source = {};  // of the numbers in it
+  std::string of = {};      // without a value: what has no figure ("NVIDIA X900"); "": not a single thing
 };
-inline Derived without(std::string why) { return {std::nullopt, std::move(why), ""}; }
+inline Derived without(std::string why, std::string of = {}) {
+  return {std::nullopt, std::move(why), "", std::move(of)};
+}
 
 // Names that a profile may give after `derive:`. One of them, kDriveModels, is handled by
 // controller/report/drive_floors.h and not by derive().

@@ -15,6 +15,7 @@
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
 #include "controller/report/network_bounds.h"
+#include "controller/report/pcie_links.h"
 #include "controller/report/port_rates.h"
 #include "controller/report/vanished.h"
 
@@ -201,11 +202,12 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
                  fmt::format("{}; limited to what its raw drives reach ({})", derived.text, raw.text),
                  derived.source + "; the raw reads of this run"};
   if (!derived.value && by_model)
-    return bounds.cannot(derived.text,
-                         "no floor by model: " + derived.text + "; the profile's other rules apply");
+    return bounds.cannot(
+        derived.text, "no floor by model: " + derived.text + "; the profile's other rules apply", derived.of);
   if (!derived.value)
     return bounds.cannot(derived.text,
-                         "no value derived: " + derived.text + "; compared only with fleet and history");
+                         "no value derived: " + derived.text + "; compared only with fleet and history",
+                         derived.of);
   if (const auto ratio = number(expectation, "ratio"))
     bounds.floor(Verdict::degraded, *ratio * *derived.value,
                  fmt::format("{:.3g} x derived ({})", *ratio, derived.text), derived.source);
@@ -458,7 +460,9 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
     for (const auto& [metric, expectation] : step.expect.items())
       checks.push_back(judge_metric(step, metric, expectation, fleet, with));
   }
-  if (!with.own_only) judge_port_rates(steps, with.rates, out);
+  if (with.own_only) return out;
+  judge_port_rates(steps, with.rates, out);
+  judge_pcie_links(steps, with.facts, out);
   return out;
 }
 

@@ -43,6 +43,13 @@ void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, c
   }
 }
 
+std::string machine_kind(const HardwareFacts& machine) {
+  std::vector<std::string> words = {model_value(machine.system.vendor, machine.system.product),
+                                    machine.cpus.model};
+  std::erase(words, "");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 void mark_machines(std::vector<MeasuredStep>& steps,
                    const std::map<std::string, const HardwareFacts*>& facts) {
   for (auto& step : steps) {
@@ -53,8 +60,7 @@ void mark_machines(std::vector<MeasuredStep>& steps,
     std::set<std::string> gpus;
     for (const auto& gpu : machine.gpus)
       if (step.on_gpus) gpus.insert(gpu.model);
-    std::vector<std::string> words = {model_value(machine.system.vendor, machine.system.product),
-                                      machine.cpus.model, fmt::format("{}", fmt::join(gpus, ", "))};
+    std::vector<std::string> words = {machine_kind(machine), fmt::format("{}", fmt::join(gpus, ", "))};
     if (text_of(field(step.result, "check")) == "fio")
       words.insert(words.end(), {step.subject, drives_under(step, machine)});
     std::erase(words, "");

@@ -67,6 +67,9 @@ std::string amount(double value, const std::string& unit);
 // Sets MeasuredStep::share, a pointer into `facts`, of steps that one node measured by itself.
 void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, const HardwareFacts*>& facts);
 
+// "PowerEdge XE9680, Intel X": machines of which it is equal are alike; "": not known.
+std::string machine_kind(const HardwareFacts& machine);
+
 // Sets MeasuredStep::kind of what one node measured by itself and not for a single part: its product and
 // processor, and GPUs in a test of those; of a file system also its mount and drives. Not what a fault
 // changes: numbers of processors, memory.

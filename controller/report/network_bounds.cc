@@ -130,7 +130,8 @@ Derived rdma_payload(const Json& result) {
   const double rate = by_other ? other : own;
   const std::string layer = text_of(field(d, "link_layer"));
   if (layer != "InfiniBand" && layer != "Ethernet")
-    return without(fmt::format("the headers of link layer '{}' are not known", layer));
+    return without(fmt::format("the headers of link layer '{}' are not known", layer),
+                   fmt::format("link layer '{}'", layer));
   const double headers = layer == "InfiniBand" ? 26 : 82;
   const double bound = rate * mtu / (mtu + headers);
   const std::string text =

@@ -119,7 +119,8 @@ HeldRate rate_held_to(const RatedPort& port, const RatedPorts& all) {
   return out;
 }
 
-Check unjudged(Check check, const std::string& why) {
+Check unjudged(Check check, const std::string& why, const std::string& of) {
+  check.no_figure_for = of;
   check.verdict = Verdict::not_judged;
   check.mandatory = false;
   check.reason = why;
@@ -136,8 +137,10 @@ Check rate_check(const RatedPort& port, const RatedPorts& all) {
   check.unit = kRateUnit;
   check.mandatory = port.step->mandatory;
   if (!port.rate_known())
-    return unjudged(std::move(check), port.rate > 0 ? unknown_rate(port.rate, port.rate_text, port.measured)
-                                                    : port.said() + " does not report its rate");
+    return unjudged(std::move(check),
+                    port.rate > 0 ? unknown_rate(port.rate, port.rate_text, port.measured)
+                                  : port.said() + " does not report its rate",
+                    port.said());
   check.measured = port.rate;
   check.measured_text = amount(port.rate, kRateUnit);
   const HeldRate held = rate_held_to(port, all);
@@ -145,7 +148,8 @@ Check rate_check(const RatedPort& port, const RatedPorts& all) {
   if (!known && held.gbps <= port.rate)
     return unjudged(
         std::move(check),
-        fmt::format("what {} can do is not known, nor does the spec declare its rate", port.said()));
+        fmt::format("what {} can do is not known, nor does the spec declare its rate", port.said()),
+        port.model.empty() ? port.said() : "adapter " + port.model);
   check.verdict = Verdict::pass;
   check.expected = held.gbps;
   check.expected_text = "at least " + amount(held.gbps, kRateUnit);

@@ -11,6 +11,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kPartsNamed = 3;
+constexpr size_t kFiguresNamed = 2;  // in the title
 
 std::string named(const Check& check) {
   return check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
@@ -36,6 +37,15 @@ std::string why(const Check& check) {
   for (const auto& part : check.faulty_parts)
     if (!names(said, part) && ++found <= kPartsNamed) parts += (found == 1 ? ", at fault: " : ", ") + part;
   return reason + parts + (found > kPartsNamed ? fmt::format(" and {} more", found - kPartsNamed) : "");
+}
+
+// ": no figure for NVIDIA X900, NVIDIA X901 and 2 more"; "" if there are none.
+std::string lacking(const std::vector<std::string>& things) {
+  if (things.empty()) return "";
+  std::string first;
+  for (size_t i = 0; i < std::min(things.size(), kFiguresNamed); ++i) first += (i ? ", " : "") + things[i];
+  return ": no figure for " + first +
+         (things.size() > kFiguresNamed ? fmt::format(" and {} more", things.size() - kFiguresNamed) : "");
 }
 
 // True for a check that prevents its node from being called accepted.
@@ -163,7 +173,7 @@ size_t Totals::count(Verdict verdict) const {
 
 Totals totals(const Report& report) {
   Totals out;
-  std::set<std::string> not_looked_at, not_judged;
+  std::set<std::string> not_looked_at, not_judged, no_figure_for;
   for (const auto& node : report.nodes) {
     ++out.nodes;
     const bool works = (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) &&
@@ -182,11 +192,14 @@ Totals totals(const Report& report) {
     for (const auto& check : node.checks) {
       ++out.checks[check.verdict];
       if (check.verdict == Verdict::not_looked_at) not_looked_at.insert(check.name);
-      if (check.verdict == Verdict::not_judged && !check.uncompared) not_judged.insert(check.name);
+      if (check.verdict != Verdict::not_judged || check.uncompared) continue;
+      not_judged.insert(check.name);
+      no_figure_for.insert(check.no_figure_for.empty() ? check.name : check.no_figure_for);
     }
   }
   out.not_looked_at = not_looked_at.size();
   out.not_judged = not_judged.size();
+  out.no_figure_for.assign(no_figure_for.begin(), no_figure_for.end());
   return out;
 }
 
@@ -204,7 +217,8 @@ std::string title(const Report& report) {
   if (t.returned > 0) out += fmt::format(", {} returned", t.returned);
   if (t.without_rdma > 0)
     out += fmt::format(", RDMA not measured on {} node{}", t.without_rdma, t.without_rdma == 1 ? "" : "s");
-  return out + checks(t.not_looked_at, "not looked at") + checks(t.not_judged, "not judged");
+  return out + checks(t.not_looked_at, "not looked at") + checks(t.not_judged, "not judged") +
+         lacking(t.no_figure_for);
 }
 
 }  // namespace muster

@@ -59,6 +59,7 @@ struct Check {
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
   bool uncompared = false;  // not judged, and only for want of other nodes or earlier runs to compare with
+  std::string no_figure_for = {};  // not judged: what has no figure, "NVIDIA X900"; may be empty
   std::optional<double> measured = {}, expected = {};  // numbers, for plots
   bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
@@ -191,12 +192,14 @@ struct Totals {
   size_t without_rdma = 0;  // nodes that are not accepted because their RDMA was not measured
   // Number of different checks, each counted once for all nodes; without those that are `uncompared`.
   size_t not_looked_at = 0, not_judged = 0;
+  std::vector<std::string> no_figure_for =
+      {};  // of those that are not judged: Check::no_figure_for, or its name
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
 Totals totals(const Report& report);  // of the settled report
 // "SIMULATED HARDWARE: gaggle: 2 of 3 nodes accepted, RDMA not measured on 1 node, 4 checks not looked at, 1
-// check not judged"; of a look "gaggle: 3 of 3 nodes looked at, not measured"
+// check not judged: no figure for NVIDIA X900"; of a look "gaggle: 3 of 3 nodes looked at, not measured"
 std::string title(const Report& report);
 
 Json to_json(const Report& report);

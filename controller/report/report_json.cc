@@ -84,9 +84,9 @@ Json flat(const Report& report, const NodeReport& node) {
 MUSTER_WORDS(Verdict, kVerdictWords)
 MUSTER_WORDS(NodeVerdict, kNodeVerdictWords)
 MUSTER_RECORD(HistoryPoint, run, value)
-MUSTER_RECORD(Check, name, title, subject, verdict, mandatory, sparse(uncompared), measured, expected,
-              lower_is_better, unit, measured_text, expected_text, sparse(because), sparse(source),
-              derivation, reason, as(faulty_parts, "blame"), history, evidence)
+MUSTER_RECORD(Check, name, title, subject, verdict, mandatory, sparse(uncompared), sparse(no_figure_for),
+              measured, expected, lower_is_better, unit, measured_text, expected_text, sparse(because),
+              sparse(source), derivation, reason, as(faulty_parts, "blame"), history, evidence)
 MUSTER_RECORD(StepRecord, name, phase, status, message, as(duration, "duration_ms"))
 MUSTER_RECORD(PhaseRecord, name, as(start, "start_ms"), as(duration, "duration_ms"), outcome)
 MUSTER_RECORD(DiskRecord, group, serial, wwid, model, size_bytes)

@@ -96,6 +96,8 @@ struct Comparison {
 //   a part of the inventory that a measurement of all its kind did not see (controller/report/vanished.h)
 //                                                                       -> fail
 //   it has rules that need a figure, and none of its rules had any     -> not judged
+//   a port or PCI Express link that came up slower than it can be      -> degraded, by port_rates.h and
+//      pcie_links.h
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
 //   within its limits, but the count may be too low (detail.at_least)  -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors

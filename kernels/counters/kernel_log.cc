@@ -92,7 +92,7 @@ std::string noted_as(int xid, const std::string& text) {
 
 class Sorter {
  public:
-  Sorter(const Files& files, KernelLog& out) : files_(files), out_(out) {}
+  Sorter(const Files& files, KernelLog& out) : files_(files), out_(out), nics_(files) {}
 
   void take(const std::string& text) {
     std::smatch found;
@@ -162,7 +162,7 @@ class Sorter {
   KernelLog& out_;
   std::string announced_ = {};  // the GPU named by a message that continues in a later line
   std::vector<KernelLog::Line> gone_ = {};
-  NicLines nics_ = {};
+  NicLines nics_;
 };
 
 }  // namespace

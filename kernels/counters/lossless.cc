@@ -20,12 +20,14 @@ namespace {
 constexpr int kPriorities = 8;
 constexpr const char *kDiscards = "rdma_lossless_discards", *kPauses = "rdma_pauses";
 
+bool is_of_port(const PortCounter& row) { return row.name().find("{}") == std::string_view::npos; }
+
 std::string at_priority(const PortCounter& row, int priority) {
   std::string out(row.name());
-  return out.replace(out.find("{}"), 2, std::to_string(priority));
+  return is_of_port(row) ? out : out.replace(out.find("{}"), 2, std::to_string(priority));
 }
 
-// The statistics of one port that are counters of priorities.
+// The statistics of one port that have a row.
 PortStatistics priorities_of(const PortStatistics& all) {
   PortStatistics out;
   for (const PortCounter& row : priority_counters())
@@ -34,9 +36,15 @@ PortStatistics priorities_of(const PortStatistics& all) {
   return out;
 }
 
+Rise rise_in(const PortCounter& row, const PortStatistics::value_type& now, const std::string& part,
+             const Counts& before) {
+  const uint64_t* saved = saved_count(before, now.first, part);
+  return rise_of(row, saved ? std::optional<uint64_t>(*saved) : std::nullopt, now.second);
+}
+
 struct PortLoss {
   uint64_t discards = 0, pauses = 0;
-  bool lossless = false, counts_discards = false;
+  bool paused = false, counts_discards = false;
   std::string at_least = {};
 };
 
@@ -46,15 +54,14 @@ PortLoss loss_of(const PortStatistics& now, const std::string& part, const Count
     uint64_t paused = 0;
     for (const PortCounter& row : priority_counters())
       if (const auto count = now.find(at_priority(row, priority));
-          count != now.end() && row.metric == kPauses)
+          count != now.end() && row.metric == kPauses && !is_of_port(row))
         paused += count->second;
     if (paused == 0) continue;  // nothing has asked for a pause: not known to be lossless
-    out.lossless = true;
+    out.paused = true;
     for (const PortCounter& row : priority_counters()) {
       const auto count = now.find(at_priority(row, priority));
-      if (count == now.end()) continue;
-      const uint64_t* saved = saved_count(before, count->first, part);
-      const Rise rise = rise_of(row, saved ? std::optional<uint64_t>(*saved) : std::nullopt, count->second);
+      if (count == now.end() || is_of_port(row)) continue;
+      const Rise rise = rise_in(row, *count, part, before);
       const bool discards = row.metric == kDiscards;
       (discards ? out.discards : out.pauses) += rise.by;
       out.counts_discards = out.counts_discards || discards;
@@ -62,6 +69,12 @@ PortLoss loss_of(const PortStatistics& now, const std::string& part, const Count
         out.at_least = fmt::format("{}: priority {}: {}", part, priority, rise.at_least);
     }
   }
+  // A port that is paused as a whole shows no class that loses nothing: only its pauses are counted.
+  for (const PortCounter& row : priority_counters())
+    if (const auto count = now.find(std::string(row.name())); count != now.end() && count->second > 0) {
+      out.paused = true;
+      out.pauses += rise_in(row, *count, part, before).by;
+    }
   return out;
 }
 
@@ -131,7 +144,7 @@ void add_priorities(const std::map<std::string, std::string>& interfaces, const 
     const auto all = query(interface);
     if (!all.ok()) continue;
     const PortLoss port = loss_of(*all, part, before);
-    worst.lossless = worst.lossless || port.lossless;
+    worst.paused = worst.paused || port.paused;
     worst.counts_discards = worst.counts_discards || port.counts_discards;
     worst.discards = std::max(worst.discards, port.discards);
     worst.pauses = std::max(worst.pauses, port.pauses);
@@ -145,7 +158,7 @@ void add_priorities(const std::map<std::string, std::string>& interfaces, const 
       moved.absent.push_back(metric);
   };
   report(kDiscards, worst.counts_discards, worst.discards);
-  report(kPauses, worst.lossless, worst.pauses);
+  report(kPauses, worst.paused, worst.pauses);
   if (worst.counts_discards && !worst.at_least.empty()) out.detail["at_least"][kDiscards] = worst.at_least;
 }
 

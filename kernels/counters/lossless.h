@@ -25,8 +25,9 @@ void read_priorities(const std::map<std::string, std::string>& interfaces, const
 // Adds, of the worst port per hour:
 //   rdma_lossless_discards   packets dropped at a priority that was paused at any time since the driver was
 //                            loaded
-//   rdma_pauses              pauses sent and received: flow control, no fault
-// Both are in `moved.absent` where no port counts priorities or none has been paused.
+//   rdma_pauses              pauses sent and received, of priorities and of the port as a whole (IEEE
+//                            802.3x): flow control, no fault
+// Both are in `moved.absent` where no port counts them; the pauses also where none has been paused.
 void add_priorities(const std::map<std::string, std::string>& interfaces, const QueryStatistics& query,
                     const Counts& before, double hours, Measurement& out, Moved& moved);
 

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "host/pci_parts.h"
+#include "host/port_ability.h"
 #include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
 
@@ -64,6 +65,12 @@ bool is_dead(const Files& files, const std::string& folder) {
          end_of(files, parent_of(folder));
 }
 
+// Ports of QEMU and VMware report lanes and speeds of no hardware.
+bool is_emulated(const Files& files, const std::string& port) {
+  const std::string vendor = files.read_line(port + "/vendor");
+  return vendor == "0x1b36" || vendor == "0x15ad";
+}
+
 Json dead(const Files& files, const std::string& kind, const std::string& folder) {
   const std::string address = address_of(folder), part = fmt::format("{} {}", kind, address);
   Measurement out;
@@ -98,6 +105,8 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
                 {"device", {{"width", device.most_width}, {"speed", device.most_speed}}},
                 {"port", {{"width", port.most_width}, {"speed", port.most_speed}}},
                 {"verified", fmt::format("both ends support x{} at {} GT/s", width, speed)}};
+  if (const std::string board = adapter_model(files, folder); !board.empty()) out.detail["model"] = board;
+  if (is_emulated(files, parent_of(folder))) out.detail["emulated_slot"] = true;
   if (!driver.empty()) out.detail["driver"] = address_of(driver);
   if (!reported) out.detail["absent"] = {"lanes_lost"};
   const std::string model = files.read_line(folder + "/vendor") + ":" + files.read_line(folder + "/device");

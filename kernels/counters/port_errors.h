@@ -13,7 +13,7 @@ namespace muster::kernels {
 void read_port_errors(const Files& files, const QueryStatistics& query, Counts& out);
 
 // Adds what rose since `before`. Ports without a link at both readings do not count, nor network ports behind
-// USB (a BMC's); where rails are declared (host/rails.h), only their RDMA ports count.
+// USB (a BMC's); of RDMA ports those count that are rails (rail_ports(), kernels/rdma/rdma.h).
 //   network_errors, link_down    over all network ports
 //   rdma_...                     of the worst RDMA port, per hour, also those of lossless.h; a metric none of
 // whose counters any port has is in `moved.absent`, and "RDMA ports" if no port

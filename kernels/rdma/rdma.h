@@ -41,7 +41,8 @@ struct RdmaPort {
 // Returns the ports that can be rails (host/rdma_devices.h), in numerical order.
 std::vector<RdmaPort> rdma_ports(const Files& files);
 // Returns the ports of the declared rails (host/rails.h), in that order. If none are declared: all ports, but
-// beside InfiniBand no Ethernet port without an address of a network.
+// beside InfiniBand no Ethernet port without an address of a network, and where others have a link and an
+// address, no ordinary one (host/rails.h).
 std::vector<RdmaPort> rail_ports(const Files& files);
 
 // Two ports that are measured with each other. An empty label: that side has no such port.

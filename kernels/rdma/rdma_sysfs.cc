@@ -95,11 +95,19 @@ namespace {
 // Every recent network adapter is an RDMA device as well: beside InfiniBand, an Ethernet port is a rail only
 // if it has an address of a network. Where all are Ethernet, a rail that lost its address is a finding: the
 // partner's port has one (check_rail()).
-std::vector<RdmaPort> without_ordinary(std::vector<RdmaPort> ports) {
+// A port of an ordinary network is no rail beside others; a machine with a single network has its rail there.
+std::vector<RdmaPort> without_ordinary(const Files& files, std::vector<RdmaPort> ports) {
   const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) {
     return port.active && port.layer == LinkLayer::infiniband;
   });
   if (infiniband) std::erase_if(ports, [](const RdmaPort& port) { return port.lacks_address(); });
+  const auto ordinary = [&](const RdmaPort& port) {
+    return port.ethernet() && is_ordinary(files, port.interface);
+  };
+  if (std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& port) {
+        return port.active && !port.lacks_address() && !ordinary(port);
+      }))
+    std::erase_if(ports, ordinary);
   return ports;
 }
 
@@ -108,7 +116,7 @@ std::vector<RdmaPort> without_ordinary(std::vector<RdmaPort> ports) {
 std::vector<RdmaPort> rail_ports(const Files& files) {
   std::vector<RdmaPort> all = rdma_ports(files), out;
   const auto record = read_networks_record(files);
-  if (!record.ok() || record->rails().empty()) return without_ordinary(std::move(all));
+  if (!record.ok() || record->rails().empty()) return without_ordinary(files, std::move(all));
   for (const auto& rail : record->rails()) {
     const RdmaName name = rdma_of_interface(files, rail.interface);
     for (const auto& port : all) {

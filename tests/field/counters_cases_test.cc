@@ -347,6 +347,33 @@ FIELD_CASE("management-port-down-count: without declared rails a port counts tha
   CHECK(rdma(machine.since()).says("RDMA port mlx5_0 1"));
 }
 
+FIELD_CASE("management-port-down-count: without declared rails the port of the default route is none") {
+  const auto roce = [](const Machine& machine, const std::string& device, const std::string& interface) {
+    const std::string port = "/sys/class/infiniband/" + device + "/ports/1/";
+    healthy_port(machine, device);
+    machine.write("/sys/class/net/" + interface + "/device/vendor", "0x15b3");
+    machine.write(port + "gid_attrs/ndevs/0", interface);
+    machine.write(port + "gid_attrs/types/0", "RoCE v2");
+    machine.write(port + "gids/0", "0000:0000:0000:0000:0000:ffff:0a64:000b");
+    machine.write("/proc/net/route", "Iface\tDestination\tGateway\neth0\t00000000\t0100000A\n");
+  };
+  const Machine single;  // the only port of a machine is its rail
+  roce(single, "mlx5_0", "eth0");
+  single.save();
+  single.count("mlx5_0", "counters/link_downed", 1);
+  CHECK(rdma(single.since()).says("RDMA port mlx5_0 1"));
+  const Machine machine;
+  roce(machine, "mlx5_0", "eth0");
+  roce(machine, "mlx5_1", "rdma1");
+  machine.save();
+  machine.count("mlx5_0", "counters/link_downed", 1);
+  CHECK(rdma(machine.since()).node == NodeVerdict::accepted);
+  machine.count("mlx5_1", "counters/link_downed", 1);
+  const Judged after = rdma(machine.since());
+  CHECK(after.says("RDMA port mlx5_1 1"));
+  CHECK_FALSE(after.says("RDMA port mlx5_0 1"));
+}
+
 FIELD_CASE("lossless-class-drops") {
   const auto looked = [](const std::string& before, const std::string& after) {
     const Machine machine;
@@ -369,6 +396,36 @@ FIELD_CASE("lossless-class-drops") {
   const Judged without = rdma(looked("no-priorities.txt", "no-priorities.txt"));
   CHECK(without.of("rdma_lossless_discards").verdict == Verdict::not_applicable);
   CHECK(without.node == NodeVerdict::accepted);
+}
+
+FIELD_CASE("lossless-class-drops: pauses of the whole port are counted, and show no class without loss") {
+  const Machine machine;
+  healthy_port(machine, "mlx5_0");
+  machine.rail("ens1f0", "mlx5_0");
+  machine.statistics = "rx_prio0_discards: 9000\nrx_global_pause: 5\ntx_global_pause: 1\n";
+  machine.save();
+  machine.statistics = "rx_prio0_discards: 9900\nrx_global_pause: 45\ntx_global_pause: 11\n";
+  const Measurement measured = machine.since();
+  CHECK(measured.metrics.at("rdma_pauses").value == 200);
+  CHECK(measured.metrics.count("rdma_lossless_discards") == 0);
+  CHECK(rdma(measured).node == NodeVerdict::accepted);
+}
+
+FIELD_CASE(
+    "rdma-loss-passes: a wrong checksum of RoCE is a fault, a packet refused by its partition is none") {
+  const Machine machine;
+  healthy_port(machine, "mlx5_0");
+  machine.count("mlx5_0", "counters/port_rcv_constraint_errors", 3);
+  machine.count("mlx5_0", "hw_counters/rx_icrc_encapsulated", 0);
+  machine.save();
+  machine.count("mlx5_0", "counters/port_rcv_constraint_errors", 9);
+  Measurement measured = machine.since();
+  CHECK(measured.metrics.at("rdma_constraint_errors").value == 24);
+  CHECK(rdma(measured).node == NodeVerdict::accepted);
+  machine.count("mlx5_0", "hw_counters/rx_icrc_encapsulated", 1);
+  measured = machine.since();
+  CHECK(rdma(measured).of("rdma_checksum_errors").verdict == Verdict::degraded);
+  CHECK(rdma(measured).says("RDMA port mlx5_0 1"));
 }
 
 FIELD_CASE("netdev-without-use") {

@@ -674,6 +674,25 @@ TEST_CASE("a device whose registers cannot be read does not answer; one without 
   CHECK(gpu["blame"] == Json{"GPU 0000:01:00.0"});
 }
 
+TEST_CASE("a PCIe link is reported with its device's model, and with a slot that a hypervisor emulates") {
+  PciTree tree;
+  const std::vector<std::string> full = {"16", "32.0 GT/s PCIe", "16", "32.0 GT/s PCIe"};
+  for (const auto& [bus, slot] : {std::pair{"1", "0x8086"}, {"2", "0x1b36"}}) {
+    const std::string port =
+        tree.add("/sys/devices/pci0000:00", fmt::format("0000:00:0{}.0", bus), "0x060400", full);
+    const std::string nic = tree.add(port, fmt::format("0000:0{}:00.0", bus), "0x020700", full);
+    REQUIRE(tree.files.write(port + "/vendor", std::string(slot) + "\n").ok());
+    REQUIRE(tree.files.write(nic + "/vendor", "0x15b3\n").ok());
+    REQUIRE(tree.files.write(nic + "/device", "0x1021\n").ok());
+  }
+  const Measurement found = run_pcie(tree.files);
+  const Json &real = part_of(found, "0000:01:00.0")["detail"],
+             &guest = part_of(found, "0000:02:00.0")["detail"];
+  CHECK(real["model"] == "15b3:1021");
+  CHECK_FALSE(real.contains("emulated_slot"));
+  CHECK(guest["emulated_slot"] == true);
+}
+
 TEST_CASE("drives of one kind are read side by side, each named; one alone of its kind is not") {
   const TestRoot root;
   const Files files = root.files();

@@ -159,4 +159,17 @@ TEST_CASE("RDMA ports of a fabric: not those of an ordinary network", "[rails]")
   CHECK(fabric_ports(m.files) == 2);
   m.put("/sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN");
   CHECK(fabric_ports(m.files) == 1);
+  // By IPv6, and on a VLAN of a bond below which the port is.
+  const std::string zeros(32, '0');
+  m.put("/proc/net/ipv6_route",
+        "fe80" + std::string(28, '0') + " 40 " + zeros + " 00 " + zeros +
+            " 00000100 00000001 00000000 00000001 eno1\n" + zeros + " 00 " + zeros +
+            " 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003 "
+            "bond0.7\n");
+  CHECK(fabric_ports(m.files) == 1);
+  m.put("/sys/class/net/bond0.7/lower_bond0/x", "");
+  m.put("/sys/class/net/bond0/lower_ens18/x", "");
+  CHECK(fabric_ports(m.files) == 0);
+  CHECK(is_ordinary(m.files, "bond0"));
+  CHECK_FALSE(is_ordinary(m.files, "lo"));
 }

@@ -61,9 +61,29 @@ TEST_CASE("a GPU that the table does not have is not judged: no pass, no blame, 
   CHECK(check.faulty_parts.empty());
   CHECK(report.nodes[0].verdict == NodeVerdict::accepted);
   CHECK(report.nodes[1].verdict == NodeVerdict::accepted);
-  CHECK(title(report) == "gaggle: 2 of 2 nodes accepted, 1 check not judged");
+  CHECK(title(report) == "gaggle: 2 of 2 nodes accepted, 1 check not judged: no figure for NVIDIA X900");
   CHECK(totals(report).count(Verdict::not_judged) == 2);
   CHECK(totals(report).count(Verdict::pass) == 2);  // the data checks
+}
+
+TEST_CASE("the title names the first two things without a figure and counts the others, also when it is read",
+          "[held-to]") {
+  std::vector<MeasuredStep> steps;
+  for (const char* model : {"NVIDIA X900", "NVIDIA X901", "NVIDIA X902", "NVIDIA X903"})
+    steps.push_back(gpu("n1", model, 10, std::string("GPU-") + model));
+  const Report report = report_of(steps);
+  CHECK(totals(report).no_figure_for.size() == 4);
+  CHECK(
+      title(report) ==
+      "gaggle: 1 of 1 node accepted, 1 check not judged: no figure for NVIDIA X900, NVIDIA X901 and 2 more");
+  const auto read = report_from_json(parse_json(to_json_text(report)).value());
+  REQUIRE(read.ok());
+  CHECK(title(*read) == title(report));
+  // A figure that is of no single thing: by the check.
+  MeasuredStep slow =
+      step("n1", "memory", "", "", Json::parse(R"({"mbps":{"derive":"dimm_bandwidth","ratio":1}})"),
+           measured("stream", {{"mbps", {10, "MB/s"}}}));
+  CHECK(totals(report_of({slow})).no_figure_for == std::vector<std::string>{"memory/mbps"});
 }
 
 TEST_CASE("what only lacks other nodes to compare with is said in the check, and not in the title",
@@ -89,7 +109,7 @@ TEST_CASE("what only lacks other nodes to compare with is said in the check, and
   // A figure that is missing as well is counted; and so is one in a report with both.
   CHECK_FALSE(of(report_of({gpu("n1", "NVIDIA X900", 10)}), "n1", "gpu bf16/tflops").uncompared);
   CHECK(title(report_of({drive("n1"), gpu("n1", "NVIDIA X900", 10)})) ==
-        "gaggle: 1 of 1 node accepted, 1 check not judged");
+        "gaggle: 1 of 1 node accepted, 1 check not judged: no figure for NVIDIA X900");
   CHECK_FALSE(of(report_of({drive("n1"), drive("n2"), drive("n3")}), "n1", "drives/mbps").uncompared);
 }
 
