@@ -5,12 +5,12 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kAtOnce = 5;
+constexpr size_t kShownFirst = 5;
 
 }  // namespace
 
 std::vector<std::string> EarlyLines::left_out(const std::string& line) {
-  if (!holds_ || shown_ < kAtOnce) {
+  if (!holds_ || shown_ < kShownFirst) {
     ++shown_;
     return {line};
   }
