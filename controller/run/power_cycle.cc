@@ -423,9 +423,11 @@ void NodeTurn::on(const input::SwitchedOn& on) {
 
 // True until what would end a hang of the new system has answered, or the BMC that is to start the RAM
 // system. Read before the node is drained: a BMC that is declared, but does not answer, is found while
-// nothing has happened yet.
+// nothing has happened yet. A node whose agent has begun, maybe before a restart of the controller, has been
+// waiting for its jobs for hours.
 bool NodeTurn::must_read_power() const {
   if (s.action().phase != kPausePhase || s.returning) return false;
+  if (w.log.of(s.action().id).state == ActionState::started) return false;
   if (trial()) return is_remote(s.control.by) && a.power.seen != PowerState::on;
   return s.control.by == Switch::bmc && !a.power.seen && !a.offered;
 }

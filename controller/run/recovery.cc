@@ -113,8 +113,9 @@ void NodeTurn::resume() {
                    spent = whole + (s.control.by == Switch::person ? s.control.person.within : 0);
   s.latest.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
   s.latest.boot_before = text_at(record.intent_data, "boot_before");
-  s.left_boot =
-      record.state == ActionState::started ? s.latest.boot_before : text_at(record.intent_data, "left_boot");
+  // One with preconditions has started once they were confirmed; a pause has once its agent has the order.
+  const bool confirmed = record.state == ActionState::started && has_preconditions();
+  s.left_boot = confirmed ? s.latest.boot_before : text_at(record.intent_data, "left_boot");
   a.with_netboot = record.intent_data.value("with_netboot", false);
   // The journal does not record when its power came on: it has the firmware's full time from now on.
   const bool boots = a.with_netboot || action.kind == ActionKind::netboot;

@@ -377,3 +377,28 @@ TEST_CASE("before jobs are waited for, the BMC that is to start the RAM system m
     CHECK(b.on_offer("n1/pause", OrderKind::steps));
   }
 }
+
+// The pause may have lasted for hours when its controller is replaced.
+TEST_CASE("a controller that restarts in a pause", "[run][slot]") {
+  RamWay b;
+  b.proves();
+  b.go();
+  REQUIRE(b.on_offer("n1/pause", OrderKind::steps));
+  b.executor->on_event("n1", {1, 0, b.offered("n1"), "started", Json::object()});
+  b.reactor.advance(60 * kMinute);
+  SECTION("has the node confirm afterwards that it may leave") {
+    b.killed();
+    b.asks("n1", "old", false);
+    b.finish("n1");
+    b.leaves();
+    b.reactor.advance(kMinute);
+    b.no_power();
+  }
+  SECTION("does not give it back because the BMC answers a little later") {
+    b.power_state = fail(Code::unavailable, "no answer");
+    b.killed();
+    b.asks("n1", "old", false);
+    CHECK(b.on_offer("n1/pause", OrderKind::steps));
+    CHECK(b.executor->why("n1")["returning"] != true);
+  }
+}
