@@ -38,9 +38,11 @@ bool is_ordinary(const Files& files, const std::string& interface) {
   for (const std::string& line : split_lines(files.read("/proc/net/route").value_or("")))
     if (const auto words = split_words(line); words.size() > 1 && words[1] == "00000000")
       carriers.push_back(words[0]);
+  // The kernel adds one of IPv6 for each port with router advertisements: it decides only where IPv4 does not.
+  const bool has_ipv4 = !carriers.empty();
   for (const std::string& line : split_lines(files.read("/proc/net/ipv6_route").value_or("")))
     if (const auto words = split_words(line);
-        words.size() > 9 && words[0] == std::string(32, '0') && words[1] == "00")
+        !has_ipv4 && words.size() > 9 && words[0] == std::string(32, '0') && words[1] == "00")
       carriers.push_back(words[9]);
   if (const auto record = read_networks_record(files); record.ok() && !record->provisioning.empty())
     carriers.push_back(record->provisioning);

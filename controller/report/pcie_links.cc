@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 constexpr const char* kLinkUnit = "GT/s";
+constexpr double kCardLanes = 16;  // of all cards in the table of figures
 
 // One end, or both together: lanes and the rate of each.
 struct LinkEnd {
@@ -75,11 +76,16 @@ PcieLinks read_links(const std::vector<MeasuredStep>& steps,
   return out;
 }
 
+// What a part that can do `part` has in this slot.
+double through(const LinkEnd& part, const LinkEnd& slot) {
+  return std::min(part.lanes, slot.lanes) * std::min(part.speed, slot.speed);
+}
+
 // A switch is set up with lanes as its place needs them, and a card may be in a shorter slot than another of
 // its model; GPUs of one model are wired alike.
 void raise_by_sibling(const PcieLink& link, const PcieLink& other, HeldLink& held) {
   if (link.is_of("switch")) return;
-  const double most = link.is_of("GPU") ? other.both.gts() : std::min(other.both.gts(), link.slot.gts());
+  const double most = link.is_of("GPU") ? other.both.gts() : through(other.both, link.slot);
   held.raise(most, fmt::format("{} of the same node can do {}", other.part, other.both.words()), "this run");
 }
 
@@ -115,7 +121,7 @@ Check link_check(const PcieLink& link, const PcieLinks& all) {
   if (figure) {
     // A card may be newer than its slot; a board is made for its GPUs.
     const bool board = find_gpu_model(id)->board;
-    held.raise(board ? figure->value : std::min(figure->value, link.slot.gts()),
+    held.raise(board ? figure->value : through({kCardLanes, figure->value / kCardLanes}, link.slot),
                fmt::format("{} has {:g} GT/s over all lanes", figure->model, figure->value), figure->source);
   }
   const bool low = link.both.gts() < held.gts, known = figure || link.both.gts() >= link.device.gts();

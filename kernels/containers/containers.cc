@@ -143,6 +143,8 @@ std::vector<Engine> find_engines(const Files& files, Process& process) {
   }
   if (auto enroot = find_by_version(process, "enroot", "version")) {
     enroot->gpus.arguments = {"-e", "NVIDIA_VISIBLE_DEVICES=all"};
+    if (is_not_installed(query(process, {"nvidia-container-cli", "--version"})))
+      enroot->gpus.lacks = "enroot's hook for GPUs needs nvidia-container-cli, which is not installed";
     out.push_back(std::move(*enroot));
   }
   return out;

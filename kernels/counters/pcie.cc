@@ -65,10 +65,13 @@ bool is_dead(const Files& files, const std::string& folder) {
          end_of(files, parent_of(folder));
 }
 
-// Ports of QEMU and VMware report lanes and speeds of no hardware.
+// Ports of QEMU and VMware report lanes and speeds of no hardware. QEMU also has two of TI's and one of
+// Intel's (docs/specs/pci-ids.rst, hw/pci-bridge).
 bool is_emulated(const Files& files, const std::string& port) {
   const std::string vendor = files.read_line(port + "/vendor");
-  return vendor == "0x1b36" || vendor == "0x15ad";
+  const std::string id = vendor + ":" + files.read_line(port + "/device");
+  return vendor == "0x1b36" || vendor == "0x15ad" || id == "0x104c:0x8232" || id == "0x104c:0x8233" ||
+         id == "0x8086:0x3420";
 }
 
 Json dead(const Files& files, const std::string& kind, const std::string& folder) {

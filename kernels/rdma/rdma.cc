@@ -197,8 +197,12 @@ class Pair {
     const AnnouncedPort& other = *other_end(rail);
     if (!port.reliable()) return one.leave_out(rail_problem(port));
     if (other.unmeasurable) return one.leave_out("on the partner: " + other.problem);
-    // No rail is declared for it. With an address at one end only, the other one has lost it.
-    if (port.rail < 0 && port.lacks_address() && other.gids.empty())
+    // No rail is declared for it, and others are in use. With an address at one end only, the other one has
+    // lost it.
+    const bool others_work = std::any_of(own_.rails.begin(), own_.rails.end(), [](const RdmaPort& one_of) {
+      return one_of.reliable() && !one_of.lacks_address();
+    });
+    if (port.rail < 0 && port.lacks_address() && other.gids.empty() && others_work)
       return one.leave_out(rail_problem(port) + ", nor has the partner's port");
     if (const auto own = rail_problem(port); !own.empty()) return absent(own, "here");
     if (!other.problem.empty()) return absent("on the partner: " + other.problem, "peer");

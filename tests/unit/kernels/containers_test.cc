@@ -156,7 +156,8 @@ bool is_absent(const Json& result, const char* metric) {
 TEST_CASE("containers: each engine of the node is tried, and nothing is left behind", "[containers]") {
   Node node;
   node.docker = docker_with_cdi();
-  node.others = {{"podman", "5.4.2"}, {"apptainer", "1.4.5"}, {"enroot", "4.1.2"}};
+  node.others = {
+      {"podman", "5.4.2"}, {"apptainer", "1.4.5"}, {"enroot", "4.1.2"}, {"nvidia-container-cli", "1.18.0"}};
   const Measurement m = node.look();
   REQUIRE(m.parts.size() == 4);
   for (const char* engine : {"docker", "podman", "apptainer", "enroot"}) {
@@ -192,6 +193,14 @@ TEST_CASE("containers: a device that a container lacks is named with its engine"
     CHECK(moved(result, "rdma_missing") ==
           Set{"/dev/infiniband/uverbs0 in " + engine + " (Operation not permitted)"});
   }
+}
+
+TEST_CASE("containers: GPUs of an enroot without NVIDIA's toolkit are not looked at", "[containers]") {
+  Node node;
+  node.others = {{"enroot", "4.1.2"}};
+  const Json result = result_of(node.look(), "enroot");
+  CHECK_FALSE(result["metrics"].contains("gpus_missing"));
+  CHECK(value(result, "rdma_missing") == 0);
 }
 
 TEST_CASE("containers: an engine that starts, and not with the GPUs, gives none of them", "[containers]") {

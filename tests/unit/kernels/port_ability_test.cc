@@ -166,10 +166,14 @@ TEST_CASE("RDMA ports of a fabric: not those of an ordinary network", "[rails]")
             " 00000100 00000001 00000000 00000001 eno1\n" + zeros + " 00 " + zeros +
             " 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003 "
             "bond0.7\n");
-  CHECK(fabric_ports(m.files) == 1);
   m.put("/sys/class/net/bond0.7/lower_bond0/x", "");
+  CHECK(fabric_ports(m.files) == 1);
   m.put("/sys/class/net/bond0/lower_ens18/x", "");
-  CHECK(fabric_ports(m.files) == 0);
+  CHECK(fabric_ports(m.files) == 1);  // IPv4 has one: rails have IPv6 routes by themselves
+  m.put("/proc/net/route", "Iface\tDestination\tGateway\tFlags\n");
+  CHECK(fabric_ports(m.files) == 1);
+  CHECK(is_ordinary(m.files, "ens18"));
+  CHECK_FALSE(is_ordinary(m.files, "eno1"));
   CHECK(is_ordinary(m.files, "bond0"));
   CHECK_FALSE(is_ordinary(m.files, "lo"));
 }

@@ -66,6 +66,10 @@ TEST_CASE("links of a known model are held to what it can do: all equal and all 
   slots.add("n1", "GPU", "10de:27b8", "2a", 16, 8);  // L4
   CHECK(slots.with(Verdict::degraded) == List{"n1 18"});
   CHECK(slots.with(Verdict::pass) == List{"n1 2a"});
+  // Lanes that the slot lacks are not made good by its speed, which the card does not have.
+  Fleet fast;
+  fast.add("n1", "GPU", "10de:27b8", "18", 16, 8).result["detail"]["device"]["speed"] = 16;
+  CHECK(fast.with(Verdict::pass) == List{"n1 18"});
 }
 
 TEST_CASE("of an unknown model its siblings and the same place on like nodes count", "[pcie]") {
