@@ -38,7 +38,7 @@ bool is_ordinary(const Files& files, const std::string& interface) {
   for (const std::string& line : split_lines(files.read("/proc/net/route").value_or("")))
     if (const auto words = split_words(line); words.size() > 1 && words[1] == "00000000")
       carriers.push_back(words[0]);
-  // The kernel adds one of IPv6 for each port with router advertisements: it decides only where IPv4 does not.
+  // The kernel adds IPv6 ones for ports with router advertisements: they decide only where IPv4 does not.
   const bool has_ipv4 = !carriers.empty();
   for (const std::string& line : split_lines(files.read("/proc/net/ipv6_route").value_or("")))
     if (const auto words = split_words(line);

@@ -29,7 +29,7 @@ void note(const CallPtr& call, const std::string& what) {
 PowerPort::Done begin_switching(const CallPtr& call, const std::string& what) {
   const NodeName node(call->arg("node"));
   note(call, what);
-  call->services.causes.switched(node);
+  call->services.causes.switched(node, what != "on");
   return [call, node, answer = answer_with_state(call)](const Status& done) {
     if (!done.ok()) call->services.causes.not_switched(node);
     answer(done);

@@ -95,10 +95,11 @@ bool CurrentCauses::is_expected(const NodeName& node, const std::string& boot_id
          is_expected_away(from->second, boot_id, parts_.reactor.steady(), (*spec)->spec.limits.boot);
 }
 
-void CurrentCauses::switched(const NodeName& node) {
+void CurrentCauses::switched(const NodeName& node, bool goes_away) {
   const NodeRow row = parts_.executor.node_row(node);
   // Of one that is silent for another reason it would seem that this is over.
-  if (NodesView(parts_).silent_since(row) > 0 && !is_expected(node, row.boot_id)) return;
+  const bool can_begin = goes_away && NodesView(parts_).silent_since(row) == 0;
+  if (!can_begin && !is_expected(node, row.boot_id)) return;
   switched_[node] = {row.boot_id, parts_.reactor.steady()};
 }
 

@@ -46,7 +46,8 @@ class CurrentCauses {
   // To be called when an operator changes something: the next look() is a new one.
   void changed() { found_.expire(); }
   // To be called when an operator has a node switched: it is expected away, unless it was silent already.
-  void switched(const NodeName& node);
+  // `goes_away`: false for "on", which takes no node away, and only prolongs that one is expected away.
+  void switched(const NodeName& node, bool goes_away);
   // To be called when that failed.
   void not_switched(const NodeName& node) { switched_.erase(node); }
   // Reads some more inventories, which takes up to 20 ms; true: others were never read. look() does so, too,

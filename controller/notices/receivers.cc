@@ -38,22 +38,30 @@ const Notice* refused_by(const Book& book, const std::string& receiver, const Re
   return nullptr;
 }
 
-// What is sent in order: the notices of a cause, the summaries, the daily lines.
-const std::string& order_of(const Notice& notice) {
-  return notice.cause.empty() ? notice.kind : notice.cause;
+// What is sent in order: all about a cause, in whichever notice; and the summaries, and the daily lines.
+std::set<std::string> order_of(const Notice& notice) {
+  std::set<std::string> out(notice.replaces.begin(), notice.replaces.end());
+  for (const Change& change : notice.changed) out.insert(change.cause);
+  out.insert(notice.cause.empty() ? notice.kind : notice.cause);
+  return out;
 }
 
 // `not_about`: null, or a notice that is left out, with all others that would overtake it. So are those that
 // wait for their next repeat.
 const Notice* first_for(const Book& book, const std::string& receiver, bool quiet, const Notice* not_about) {
   std::set<std::string> held;
-  if (not_about) held.insert(order_of(*not_about));
+  if (not_about) held = order_of(*not_about);
   const Notice* other = nullptr;  // the first that is not urgent
   for (const Notice& notice : book.waiting) {
     if (!notice.to.count(receiver)) continue;
+    const auto order = order_of(notice);
     const auto sent = notice.unanswered.find(receiver);
-    if (sent != notice.unanswered.end() && sent->second.next_try > book.clock) held.insert(order_of(notice));
-    if (held.count(order_of(notice))) continue;
+    const bool waits = sent != notice.unanswered.end() && sent->second.next_try > book.clock;
+    if (waits || std::any_of(order.begin(), order.end(),
+                             [&](const std::string& one) { return held.count(one) > 0; })) {
+      held.insert(order.begin(), order.end());
+      continue;
+    }
     if (notice.urgent) return &notice;
     if (!quiet && !other) other = &notice;
   }

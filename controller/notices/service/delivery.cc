@@ -77,7 +77,14 @@ bool refuses(int status) {
 }
 
 // True if what is in front of a receiver answers for one that is not there.
-bool is_away(int status) { return status == 502 || status == 503 || status == 504; }
+bool is_away(int status) { return status == 502 || status == 503; }
+
+// 504: what is in front of a receiver passed it on, and had no answer in time.
+Code code_of(int status) {
+  if (status == 504) return Code::timeout;
+  if (is_away(status)) return Code::unavailable;
+  return refuses(status) ? Code::conflict : Code::failed;
+}
 
 // A connector of Teams answers with 200 when Teams itself did not take the message, whose status is then in
 // the text: "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429
@@ -111,7 +118,7 @@ Status post(const Webhook& webhook, const notices::Notice& notice, const std::st
   const int status = says_more(webhook) ? status_in(text, answer.status) : answer.status;
   if (status / 100 == 2) return Ok{};
   // Without the body, which may repeat the URL or a header.
-  const Code code = refuses(status) ? Code::conflict : is_away(status) ? Code::unavailable : Code::failed;
+  const Code code = code_of(status);
   return fail(code, fmt::format("{} answers with HTTP {}{}", url.host, status,
                                 status == answer.status ? "" : " of Teams"));
 }

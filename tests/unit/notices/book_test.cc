@@ -711,6 +711,31 @@ TEST_CASE("notices: that a cause is over does not overtake that it began", "[not
   }
 }
 
+TEST_CASE("notices: a summary does not overtake what it is about", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  failed(s.book, "ops", s.book.waiting.at(0).id, fail(Code::timeout, "no answer"));
+  s.turn(10 * kSecond);
+  Notice later;
+  later.id = "s-1";
+  later.state = summary;
+  later.kind = "summary";
+  later.to = {"ops"};
+  SECTION("the same cause") {
+    later.changed = {{"a", "node_silent", "a", over, false}};
+    s.book.waiting.push_back(later);
+    CHECK(next_for(s.book, s.spec.receivers.at("ops"), s.local()) == nullptr);
+  }
+  SECTION("another one") {
+    later.changed = {{"b", "node_silent", "b", over, false}};
+    s.book.waiting.push_back(later);
+    const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local());
+    REQUIRE(next);
+    CHECK(next->id == "s-1");
+  }
+}
+
 TEST_CASE("notices: a turn without a change need not be stored", "[notices]") {
   Site s;
   s.turn();  // which notes its receivers
