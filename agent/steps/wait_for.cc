@@ -8,6 +8,7 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/tcp.h"
+#include "base/split.h"
 
 namespace muster::steps {
 namespace {
@@ -20,6 +21,7 @@ struct Conditions {
   std::string path, path_gone, host;
   std::optional<int64_t> port;
   Texts command;
+  std::optional<int64_t> skipped;
   int64_t deadline_seconds = 60;
 };
 MUSTER_PARAMETERS(Conditions, optional(path, "path that must exist"),
@@ -27,18 +29,21 @@ MUSTER_PARAMETERS(Conditions, optional(path, "path that must exist"),
                   optional(host, "numeric address; requires `port`"),
                   optional(port, "TCP port that must be open"),
                   optional(command, "program that must succeed"),
+                  optional(skipped,
+                           "exit status by which the program says that there is nothing to test now: the "
+                           "step is not applicable, with what it printed as the reason"),
                   optional(deadline_seconds, "how long to wait for the conditions"))
 
-// Returns which condition does not hold yet; "" if all hold.
-Result<std::string> missing(StepContext& context, const Conditions& want, DurationMs left) {
-  if (!want.path.empty() && !context.files.exists(want.path)) return want.path + " does not exist";
+// Says which condition does not hold yet.
+Result<CheckResult> look(StepContext& context, const Conditions& want, DurationMs left) {
+  if (!want.path.empty() && !context.files.exists(want.path)) return differs(want.path + " does not exist");
   if (!want.path_gone.empty() && context.files.exists(want.path_gone))
-    return want.path_gone + " still exists";
+    return differs(want.path_gone + " still exists");
   if (!want.host.empty()) {
     const int64_t port = want.port.value_or(0);
     TRY(const TcpAnswer answer, tcp_probe(want.host, static_cast<uint16_t>(port), 2 * kSecond));
     if (answer.state != TcpState::open)
-      return fmt::format("{} port {} is {}", want.host, port, to_string(answer.state));
+      return differs(fmt::format("{} port {} is {}", want.host, port, to_string(answer.state)));
   }
   if (!want.command.empty()) {
     Command command;
@@ -46,13 +51,14 @@ Result<std::string> missing(StepContext& context, const Conditions& want, Durati
     // A timeout means that the condition does not hold yet; it is not an error.
     command.deadline = std::max(left, kAnswer);
     const auto out = context.process.run(command);
-    if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
+    if (!out.ok() && out.error().code == Code::timeout) return differs(out.error().message);
     if (!out.ok()) return out.error();
+    if (want.skipped == out->exit_code) return CheckResult{Holds::not_applicable, trim(out->out)};
     if (!out->ok())
-      return fmt::format("`{}` exited with {}{}", join(want.command, " "), out->exit_code,
-                         failure_text(*out));
+      return differs(
+          fmt::format("`{}` exited with {}{}", join(want.command, " "), out->exit_code, failure_text(*out)));
   }
-  return std::string();
+  return holds();
 }
 
 Result<CheckResult> check_wait_for(StepContext& context, const Conditions& want) {
@@ -61,10 +67,10 @@ Result<CheckResult> check_wait_for(StepContext& context, const Conditions& want)
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    TRY(const std::string lacking, missing(context, want, left.count()));
-    if (lacking.empty()) return holds();
-    if (is_cancelled(context)) return fail(Code::cancelled, lacking);
-    if (std::chrono::steady_clock::now() >= until) return differs(lacking);
+    TRY(const CheckResult now, look(context, want, left.count()));
+    if (now.holds != Holds::no) return now;
+    if (is_cancelled(context)) return fail(Code::cancelled, now.diff);
+    if (std::chrono::steady_clock::now() >= until) return now;
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));
     pause = std::min<DurationMs>(pause * 2, 3 * kSecond);
   }

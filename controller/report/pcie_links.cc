@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/gpu_models.h"
+#include "controller/report/held_rate.h"
 #include "controller/report/measured.h"
 
 namespace muster {
@@ -30,14 +32,6 @@ struct PcieLink {
 };
 using PcieLinks =
     std::map<std::tuple<std::string, std::string, std::string>, PcieLink>;  // node, group, place
-
-struct HeldLink {
-  double gts = 0;
-  std::string because = {}, source = {};
-  void raise(double to, const std::string& why, const std::string& from) {
-    if (to > gts) gts = to, because = why, source = from;
-  }
-};
 
 LinkEnd end_in(const Json& detail, const char* key) {
   const auto number = [&](const char* name) {
@@ -83,14 +77,14 @@ double through(const LinkEnd& part, const LinkEnd& slot) {
 
 // A switch is set up with lanes as its place needs them, and a card may be in a shorter slot than another of
 // its model; GPUs of one model are wired alike.
-void raise_by_sibling(const PcieLink& link, const PcieLink& other, HeldLink& held) {
+void raise_by_sibling(const PcieLink& link, const PcieLink& other, HeldRate& held) {
   if (link.is_of("switch")) return;
   const double most = link.is_of("GPU") ? other.both.gts() : through(other.both, link.slot);
   held.raise(most, fmt::format("{} of the same node can do {}", other.part, other.both.words()), "this run");
 }
 
-HeldLink held_to_others(const PcieLink& link, const PcieLinks& all) {
-  HeldLink out;
+HeldRate held_to_others(const PcieLink& link, const PcieLinks& all) {
+  HeldRate out;
   for (const auto& [key, other] : all) {
     const auto& [node, group, place] = key;
     if (&other == &link || group != link.step->group || link.model.empty() || other.model != link.model)
@@ -117,35 +111,27 @@ Check link_check(const PcieLink& link, const PcieLinks& all) {
   check.measured_text = fmt::format("{} ({})", amount(link.both.gts(), kLinkUnit), link.both.words());
   const std::string id = device_id(link.step->like);
   const GpuFigure* figure = find_gpu_figure(id, kGpuLinkFigure);
-  HeldLink held = held_to_others(link, all);
+  HeldRate held = held_to_others(link, all);
   if (figure) {
     // A card may be newer than its slot; a board is made for its GPUs.
     const bool board = find_gpu_model(id)->board;
     held.raise(board ? figure->value : through({kCardLanes, figure->value / kCardLanes}, link.slot),
                fmt::format("{} has {:g} GT/s over all lanes", figure->model, figure->value), figure->source);
   }
-  const bool low = link.both.gts() < held.gts, known = figure || link.both.gts() >= link.device.gts();
-  if (!low && !known) {
-    check.verdict = Verdict::not_judged;
-    check.mandatory = false;
-    check.no_figure_for = "slot of " + link.kind() + (link.model.empty() ? "" : " " + link.model);
-    check.reason = fmt::format(
-        "the slot of {} can do {}, less than the device ({}): whether that is by design is not known",
-        link.part, link.slot.words(), link.device.words());
-    check.derivation = "not judged: " + check.reason;
-    return check;
-  }
+  const bool low = link.both.gts() < held.value, known = figure || link.both.gts() >= link.device.gts();
+  if (!low && !known)
+    return unjudged(
+        std::move(check),
+        fmt::format(
+            "the slot of {} can do {}, less than the device ({}): whether that is by design is not known",
+            link.part, link.slot.words(), link.device.words()),
+        "slot of " + link.kind() + (link.model.empty() ? "" : " " + link.model));
   held.raise(link.both.gts(), "its device can do no more", "its registers, as the kernel reports them");
-  check.verdict = Verdict::pass;
-  check.expected = held.gts;
-  check.expected_text = "at least " + amount(held.gts, kLinkUnit);
-  check.because = held.because;
-  check.source = held.source;
-  check.derivation = fmt::format("{} ({})", held.because, held.source);
+  pass_held_to(held, kLinkUnit, check);
   if (!low) return check;
   check.verdict = Verdict::degraded;
   check.reason = fmt::format("the two ends of {} can do {} together, less than {}: {}", link.part,
-                             check.measured_text, amount(held.gts, kLinkUnit), held.because);
+                             check.measured_text, amount(held.value, kLinkUnit), held.because);
   check.faulty_parts = {"PCIe link of " + link.part};
   return check;
 }

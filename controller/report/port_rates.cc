@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "controller/report/held_rate.h"
 #include "controller/report/measured.h"
 #include "controller/spec/units.h"
 
@@ -92,14 +93,6 @@ bool same_kind(const RatedPort& a, const RatedPort& b) {
   return a.model == b.model && a.layer == b.layer && a.ability == b.ability && b.rate_known();
 }
 
-struct HeldRate {
-  double gbps = 0;
-  std::string because = {}, source = {};
-  void raise(double to, const std::string& why, const std::string& from) {
-    if (to > gbps) gbps = to, because = why, source = from;
-  }
-};
-
 HeldRate rate_held_to(const RatedPort& port, const RatedPorts& all) {
   if (port.declared > 0) return {port.declared, "the spec declares it", "`rate` of the network"};
   HeldRate out;
@@ -119,15 +112,6 @@ HeldRate rate_held_to(const RatedPort& port, const RatedPorts& all) {
   return out;
 }
 
-Check unjudged(Check check, const std::string& why, const std::string& of) {
-  check.no_figure_for = of;
-  check.verdict = Verdict::not_judged;
-  check.mandatory = false;
-  check.reason = why;
-  check.derivation = "not judged: " + why;
-  return check;
-}
-
 Check rate_check(const RatedPort& port, const RatedPorts& all) {
   Check check;
   check.name = port.step->group + "/port_rate";
@@ -145,22 +129,17 @@ Check rate_check(const RatedPort& port, const RatedPorts& all) {
   check.measured_text = amount(port.rate, kRateUnit);
   const HeldRate held = rate_held_to(port, all);
   const bool known = port.declared > 0 || port.ability > 0;
-  if (!known && held.gbps <= port.rate)
+  if (!known && held.value <= port.rate)
     return unjudged(
         std::move(check),
         fmt::format("what {} can do is not known, nor does the spec declare its rate", port.said()),
         port.model.empty() ? port.said() : "adapter " + port.model);
-  check.verdict = Verdict::pass;
-  check.expected = held.gbps;
-  check.expected_text = "at least " + amount(held.gbps, kRateUnit);
-  check.because = held.because;
-  check.source = held.source;
-  check.derivation = fmt::format("{} ({})", held.because, held.source);
-  if (port.rate >= kAlmost * held.gbps) return check;
+  pass_held_to(held, kRateUnit, check);
+  if (port.rate >= kAlmost * held.value) return check;
   check.verdict = Verdict::degraded;
   check.reason = fmt::format(
       "{} negotiated {}{}, less than {}: {}{}", port.said(), amount(port.rate, kRateUnit),
-      port.rate_text.empty() ? "" : " (" + port.rate_text + ")", amount(held.gbps, kRateUnit), held.because,
+      port.rate_text.empty() ? "" : " (" + port.rate_text + ")", amount(held.value, kRateUnit), held.because,
       port.declared > 0 ? "" : "; if that is by design (a split cable, a slower switch), declare the rate");
   check.faulty_parts = {port.said()};
   return check;

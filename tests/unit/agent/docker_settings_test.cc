@@ -1,6 +1,9 @@
 // /etc/docker/daemon.json of machines made by hand.
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/unit/agent/step_run.h"
+#include "tests/unit/plan/shipped.h"
 
 namespace muster {
 namespace {
@@ -114,6 +117,18 @@ TEST_CASE("docker_settings: one key can take the place of another", "[steps]") {
   }
   CHECK(r.applied(with("", "10.201.0.1/24")) ==
         Json::parse(R"({"bip": "10.201.0.1/24", "iptables": false})"));
+}
+
+TEST_CASE("docker_settings: the settings in an image with hpc count as muster's", "[steps]") {
+  Run r;
+  const auto playbooks = testing::shipped_playbooks();
+  const auto& steps = playbooks.at("hpc").steps;
+  const auto step = std::find_if(steps.begin(), steps.end(),
+                                 [](const auto& one) { return one.name == "docker settings of the image"; });
+  REQUIRE(step != steps.end());
+  const Json argv = step->params["argv"];
+  r.machine.put(kFile, argv.back().get<std::string>());
+  CHECK(r.applied(settings({{"iptables", false}})) == Json::parse(R"({"iptables": false})"));
 }
 
 TEST_CASE("docker_settings: what is not a JSON object is not touched", "[steps]") {

@@ -58,6 +58,22 @@ TEST_CASE("wait_for: what the program printed last is the reason") {
   CHECK(found->diff == "`look` exited with 1: one\n/run is full");
 }
 
+TEST_CASE("wait_for: what a program skips is not applicable, and only where that was declared") {
+  struct Skipping : Process {
+    Result<Output> run(const Command&) override { return Output{77, "the node is 'drain' in Slurm\n", ""}; }
+  };
+  const FakeMachine machine;
+  Files files = machine.files();
+  Skipping program;
+  StepContext context{files, program, "node01"};
+  Json params = {{"command", {"look"}}, {"deadline_seconds", 0}};
+  CHECK(find_step_module("wait_for")->check(context, params)->holds == Holds::no);
+  params["skipped"] = 77;
+  const auto found = find_step_module("wait_for")->check(context, params);
+  CHECK(found->holds == Holds::not_applicable);
+  CHECK(found->diff == "the node is 'drain' in Slurm");
+}
+
 TEST_CASE("package: apt that would remove something else is stopped before it begins") {
   Run r;
   r.machine.put("/var/lib/dpkg/status", "");

@@ -677,11 +677,14 @@ TEST_CASE("a device whose registers cannot be read does not answer; one without 
 TEST_CASE("a PCIe link is reported with its device's model, and with a slot that a hypervisor emulates") {
   PciTree tree;
   const std::vector<std::string> full = {"16", "32.0 GT/s PCIe", "16", "32.0 GT/s PCIe"};
-  for (const auto& [bus, slot] : {std::pair{"1", "0x8086"}, {"2", "0x1b36"}}) {
+  const std::string device = GENERATE("", "0x8232", "0x8233", "0x3420");  // "": whatever it is
+  const std::string vendor = device.empty() ? "0x1b36" : device == "0x3420" ? "0x8086" : "0x104c";
+  for (const auto& [bus, slot] : {std::pair{"1", std::string("0x8086")}, {"2", vendor}}) {
     const std::string port =
         tree.add("/sys/devices/pci0000:00", fmt::format("0000:00:0{}.0", bus), "0x060400", full);
     const std::string nic = tree.add(port, fmt::format("0000:0{}:00.0", bus), "0x020700", full);
-    REQUIRE(tree.files.write(port + "/vendor", std::string(slot) + "\n").ok());
+    REQUIRE(tree.files.write(port + "/vendor", slot + "\n").ok());
+    REQUIRE(tree.files.write(port + "/device", (bus == std::string("1") ? "0x352a" : device) + "\n").ok());
     REQUIRE(tree.files.write(nic + "/vendor", "0x15b3\n").ok());
     REQUIRE(tree.files.write(nic + "/device", "0x1021\n").ok());
   }

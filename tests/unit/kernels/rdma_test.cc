@@ -367,6 +367,18 @@ TEST_CASE("a port without an address at both ends is no rail, and no fault") {
   for (const auto& argv : two.near.runs) CHECK_FALSE(has(argv, {"mlx5_1"}));
 }
 
+TEST_CASE("where no port has an address any more, that is a finding") {
+  Two two;
+  for (RdmaNode* node : {&two.here, &two.there}) {
+    node->device("mlx5_0");
+    node->write("/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2", "IB/RoCE v1");
+  }
+  const Measurement m = two.run();
+  REQUIRE(m.parts.size() == 1);
+  CHECK(m.parts[0]["result"]["detail"]["at_fault"] == "here");
+  CHECK_FALSE(m.parts[0]["result"]["detail"].contains("not_looked_at"));
+}
+
 TEST_CASE("of a perftest that says a lot, the end is kept, and marked as such") {
   Two two;
   two.here.device("mlx5_0"), two.there.device("mlx5_0");
