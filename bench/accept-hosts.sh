@@ -5,7 +5,8 @@
 # the first two hosts, and of every host, was measured, by its journal; processor seconds for each host, of the whole machine (the hosts
 # are in it) and of the command with its ssh; proportional memory of the command and all that it starts except ssh, at its highest; the load
 # and the processors in use by others before it. Beside it the seconds of `clush` of `true` on the same hosts over the same configuration
-# of ssh. The better of three each, in turn. Fails if all hosts take more than 5 times clush. Goals: 4, and 2 for the first two.
+# of ssh. The better of three each, in turn. Fails if all hosts take more than 5 times clush. Goals: 4, and 2 for the first two, which are
+# measured no earlier than all have answered (docs/decisions/0057).
 set -euo pipefail
 count=${1:-64}
 muster=${MUSTER_BUILD:-build}/muster

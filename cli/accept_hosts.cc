@@ -153,7 +153,9 @@ class Screen {
       return view_.draw(progress.status);
     }
     if (quiet_ || !terminal_ || running_) return;
-    fmt::print("\r\x1b[K{} of {} hosts reached, {} left out", progress.reached, progress.hosts, progress.out);
+    Look look;
+    look.width = terminal_width();
+    fmt::print("\r\x1b[K{}", cut(reaching_line(progress), look));
     line_ = true;
     std::fflush(stdout);
   }

@@ -1,6 +1,10 @@
 #include "cli/early_lines.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "base/split.h"
 
 namespace muster::cli {
 namespace {
@@ -8,6 +12,12 @@ namespace {
 constexpr size_t kShownFirst = 5;
 
 }  // namespace
+
+std::string reaching_line(const AcceptSession::Progress& progress) {
+  return fmt::format("{} of {} hosts reached, {} left out{}{}", progress.reached, progress.hosts,
+                     progress.out, progress.awaited.empty() ? "" : "; waiting for ",
+                     some_of(progress.awaited));
+}
 
 std::vector<std::string> EarlyLines::left_out(const std::string& line) {
   if (!holds_ || shown_ < kShownFirst) {

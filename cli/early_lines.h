@@ -7,8 +7,12 @@
 #include <vector>
 
 #include "controller/hosts/forecast.h"
+#include "controller/hosts/session.h"
 
 namespace muster::cli {
+
+// Of a session that does not measure yet: how many hosts were reached, and which all others wait for.
+std::string reaching_line(const AcceptSession::Progress& progress);
 
 class EarlyLines {
  public:

@@ -34,19 +34,6 @@ std::string padded(std::string text, size_t width) {
   const size_t have = cells(text);
   return have < width ? text + std::string(width - have, ' ') : text;
 }
-// With a mark where something is missing.
-std::string cut(const std::string& text, const Look& look) {
-  if (look.width == 0 || cells(text) <= look.width) return text;
-  const std::string mark = look.unicode ? "…" : "...";
-  const size_t kept = look.width - std::min(cells(mark), look.width);
-  std::string out;
-  size_t used = 0;
-  for (const char c : text) {
-    if ((c & 0xC0) != 0x80 && ++used > kept) break;
-    out += c;
-  }
-  return out + mark;
-}
 
 const char* colour_of(const std::string& state) {
   if (state == "accepted") return "\x1b[32m";
@@ -131,6 +118,19 @@ std::string clean_lines(const std::string& text) {
     at = end + 1;
   }
   return out;
+}
+
+std::string cut(const std::string& text, const Look& look) {
+  if (look.width == 0 || cells(text) <= look.width) return text;
+  const std::string mark = look.unicode ? "…" : "...";
+  const size_t kept = look.width - std::min(cells(mark), look.width);
+  std::string out;
+  size_t used = 0;
+  for (const char c : text) {
+    if ((c & 0xC0) != 0x80 && ++used > kept) break;
+    out += c;
+  }
+  return out + mark;
 }
 
 std::string bar(double fraction, int width, bool unicode) {

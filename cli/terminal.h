@@ -48,6 +48,8 @@ std::string render_summary(const Json& run);
 // Renders the refusals of a plan from the body of an error response.
 std::string render_refusals(const Json& details);
 
+// A line of at most the look's width, with a mark where something is missing.
+std::string cut(const std::string& text, const Look& look);
 std::string bar(double fraction, int cells, bool unicode);
 // "41.2 MB/s", "12 steps/s"
 std::string human_rate(double per_second, const std::string& unit);

@@ -30,7 +30,7 @@ for tool in cmake ninja zstd python3 openssl readelf; do
   command -v $tool >/dev/null || fail "$tool is missing: scripts/deps.sh build archive"
 done
 key=${MUSTER_RELEASE_KEY:-}
-[[ -z $key || $check -eq 1 ]] || openssl pkey -in "$key" -noout -text 2>/dev/null | grep -qi '^ED25519 Private-Key' ||
+[[ -z $key || $check -eq 1 ]] || openssl pkey -in "$key" -noout -text 2>/dev/null | grep -i '^ED25519 Private-Key' >/dev/null ||
   fail "$key is no Ed25519 key: openssl genpkey -algorithm ED25519 -out FILE"
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/muster-release.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -50,6 +50,7 @@ class Session : public AcceptSession {
     std::optional<ReachedHost> reached;
     std::optional<HostOutcome> out;  // set when the host is left out or drops out
     bool polled = false;             // its agent requested orders in this session
+    bool awaited() const { return !reached && !out; }
   };
 
   HostLinks::Events link_events();
@@ -239,7 +240,7 @@ void Session::settle() {
   if (phase_ == Phase::greeting) return greeted(false);
   if (phase_ != Phase::reaching) return;
   for (const auto& [name, host] : hosts_)
-    if (!host.reached && !host.out) return;
+    if (host.awaited()) return;
   gathered();
 }
 
@@ -479,6 +480,7 @@ AcceptSession::Progress Session::progress() {
   for (const auto& [name, host] : hosts_) {
     if (host.out) ++out.out;
     if (host.reached) ++out.reached;
+    if (host.awaited()) out.awaited.push_back(name);
   }
   out.running = phase_ == Phase::running;
   if (out.running) out.status = core_->status();

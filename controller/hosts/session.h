@@ -1,10 +1,11 @@
 // AcceptSession: `muster accept --hosts` from the first connection to the last. Reaches the hosts, excludes
 // those that must not be loaded, plans with a generated spec, runs the plan, judges the results, and leaves.
 //
-// Nothing on a host is changed: before the plan is approved, it is checked to contain only measurements
-// (measures_only()), also in release builds. A lost connection is reopened; a host has
-// failed if it was restarted meanwhile, or if its name now leads to a different machine. Ends with one call
-// of `done`, after all hosts were left. Thread: the reactor's.
+// Nothing is measured before each host has answered or is left out (docs/decisions/0057). Nothing on a host
+// is changed: before the plan is approved, it is checked to contain only measurements (measures_only()), also
+// in release builds. A lost connection is reopened; a host has failed if it was restarted meanwhile, or if
+// its name now leads to a different machine. Ends with one call of `done`, after all hosts were left.
+// Thread: the reactor's.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +83,8 @@ class AcceptSession {
 
   struct Progress {
     size_t hosts = 0, reached = 0, out = 0;
-    bool running = false;  // if true, `status` is the run's, as in /v1/status
+    std::vector<std::string> awaited = {};  // neither reached nor out, by name
+    bool running = false;                   // if true, `status` is the run's, as in /v1/status
     Json status = nullptr;
   };
   virtual Progress progress() = 0;

@@ -226,11 +226,10 @@ hosts_end
 up
 ends_with 0 --profile lab
 # Names that this machine does not know, as behind a jump host, of machines with one product UUID.
-tag=$(ip netns list | awk '/^mh/ { print $1; exit }')
 cp "$dir/ssh_config" "$work/inner_config"
 for i in 1 3; do
   printf 'Host inner0%s\n  User ops\n  IdentityFile %s/key\n  IdentitiesOnly yes\n  UserKnownHostsFile %s/known_hosts\n  HostName inner0%s.cluster.internal\n  HostKeyAlias 10.63.0.%s\n  ProxyCommand ip netns exec %s socat - TCP:10.63.0.%s:22\n' \
-    "$i" "$dir" "$dir" "$i" "$i" "$tag" "$i" >>"$work/inner_config"
+    "$i" "$dir" "$dir" "$i" "$i" "$namespace" "$i" >>"$work/inner_config"
 done
 uuid=$dir/hosts/node03/machine/dmi/product_uuid
 cp "$uuid" "$work/uuid"

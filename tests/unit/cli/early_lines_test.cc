@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/split.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -41,6 +42,19 @@ TEST_CASE("early lines: what is foreseen is in the first ten, however many hosts
   // Nothing is held from then on.
   CHECK(shown.early.left_out("late").size() == 1);
   CHECK(shown.early.rest().empty());
+}
+
+TEST_CASE("early lines: hosts for which all others wait are named, a few of them", "[hosts]") {
+  AcceptSession::Progress progress;
+  progress.hosts = 64;
+  progress.reached = 60;
+  const std::string none = reaching_line(progress);
+  progress.awaited = {"gpu13", "gpu17", "gpu21", "gpu22"};
+  const std::string four = reaching_line(progress);
+  CHECK(none.size() < four.size());
+  CHECK(has(four, none));
+  for (const char* name : {"gpu13", "gpu17", "gpu21"}) CHECK(has(four, name));
+  CHECK_FALSE(has(four, "gpu22"));
 }
 
 TEST_CASE("early lines: where nothing is foreseen, all hosts are shown before the load", "[hosts]") {

@@ -405,6 +405,40 @@ TEST_CASE("accept session: with program and libraries in any of their places GPU
   CHECK(bench.hosts.programs("gpu01").find(sha256(content).substr(7)) != std::string::npos);
 }
 
+TEST_CASE("accept session: nothing is measured before the last host has answered, which may be a second name",
+          "[hosts]") {
+  SessionBench bench;
+  for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
+  FakeHost& last = bench.hosts.at("gpu03");
+  last.refuses = fail(Code::unavailable, "not yet");
+  bench.options.timing.first_tries = 1'000'000;
+  const bool twin = GENERATE(true, false);
+  if (twin) last.boot = bench.hosts.at("gpu01").boot;
+  bool answers = false, early = false;
+  bench.hosts.on_order = [&](const std::string&, int) { early = early || !answers; };
+  std::vector<std::string> awaited;
+  int rounds = 0;
+  const std::function<void()> watch = [&] {
+    const auto progress = bench.session->progress();
+    if (progress.reached == 2 && ++rounds > 200) {
+      awaited = progress.awaited;
+      answers = true;
+      last.refuses_times = 0;
+      return;
+    }
+    bench.reactor->after(1, watch);
+  };
+  bench.reactor->post(watch);
+  bench.run();
+  CHECK_FALSE(early);
+  CHECK(awaited == std::vector<std::string>{"gpu03"});
+  CHECK(bench.verdict("gpu02") == HostVerdict::accepted);
+  for (const char* name : {"gpu01", "gpu03"}) {
+    CHECK(bench.verdict(name) == (twin ? HostVerdict::refused : HostVerdict::accepted));
+    CHECK(bench.hosts.steps(name).empty() == twin);
+  }
+}
+
 TEST_CASE("accept session: until the run, a host that comes back is looked at again", "[hosts]") {
   SessionBench bench;
   for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
