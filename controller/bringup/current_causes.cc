@@ -82,6 +82,7 @@ ClusterNow CurrentCauses::cluster_now() {
     node.starting = is_starting(boots_[node.name], now);
     node.switched = is_expected(node.name, node.boot_id);
   }
+  lasting_ = lasting_problems(out.storage, lasting_, out.nodes);
   healing_ = healing_sections(healing_, taken_sections((*spec)->spec, out.nodes), out.storage, now);
   out.healing = healing_;
   return out;

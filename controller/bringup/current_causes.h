@@ -75,6 +75,7 @@ class CurrentCauses {
   const std::function<const rollout::Record*()> rollout_;
   const std::function<std::vector<Cause>()> recalled_;
   std::map<NodeName, Machine> machines_;
+  StorageProblems lasting_;                  // lasting_problems()
   std::map<std::string, SteadyMs> healing_;  // healing_sections()
   std::map<NodeName, Boot> boots_;           // boots_seen()
   std::map<NodeName, Boot> switched_;        // from which boot an operator had it switched, and when

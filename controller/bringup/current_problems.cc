@@ -19,6 +19,7 @@ namespace {
 constexpr DurationMs kBeforeEnd = 14 * kDay;  // of a certificate
 constexpr DurationMs kLongestHealing = 60 * kMinute;
 constexpr DurationMs kStarting = 5 * kMinute;
+constexpr const char* kUnknown = "unknown";  // state of a node in a section that it does not report
 
 std::string back_because(const std::string& reason) { return "back in its previous system: " + reason; }
 
@@ -156,6 +157,21 @@ void add_storage(const ClusterNow& now, std::set<std::string> healthy, std::vect
     }
 }
 
+// What a section's problems were.
+struct Had {
+  Had(const StorageProblems& before, const std::string& section) {
+    const auto last = before.find(section);
+    if (last == before.end()) return;
+    for (const Json& one : last->second)
+      if (is_of_engine(one))
+        engines = &one;
+      else
+        of_nodes[text_at(one, "node")] = &one;
+  }
+  std::map<std::string, const Json*> of_nodes;
+  const Json* engines = nullptr;
+};
+
 Problem problem_of_controller(const std::string& topic, const std::string& text) {
   Problem out{.reason = topic + ": " + text};
   if (topic.starts_with(kReceiverTopic)) out.kind = CauseKind::receiver;
@@ -174,6 +190,40 @@ void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
 }
 
 }  // namespace
+
+StorageProblems lasting_problems(Json& storage, const StorageProblems& before,
+                                 const std::vector<NodeNow>& nodes) {
+  std::set<std::string> excused, away, installing;
+  for (const NodeNow& node : nodes) {
+    if (node.starting || node.switched) excused.insert(node.name);
+    if (node.switched) away.insert(node.name);
+    if (node.state == NodeState::installing) installing.insert(node.name);
+  }
+  StorageProblems out;
+  for (Json& section : storage) {
+    Had had(before, text_at(section, "name"));
+    Json problems = Json::array();
+    for (const Json& one : list_at(section, "problems")) {
+      const std::string node = text_at(one, "node");
+      if (is_of_engine(one))
+        had.engines = nullptr;  // it reports
+      else if (installing.count(node) || (excused.count(node) && !had.of_nodes.count(node)))
+        continue;
+      problems.push_back(one);
+    }
+    for (const Json& one : list_at(section, "nodes")) {
+      const std::string node = text_at(one, "node");
+      if (text_at(one, "state") != kUnknown || installing.count(node)) continue;
+      if (const auto last = had.of_nodes.find(node); last != had.of_nodes.end())
+        problems.push_back(*last->second);
+      if (had.engines && away.count(node) && text_at(*had.engines, "node") == node)
+        problems.push_back(*had.engines);
+    }
+    section["problems"] = problems;
+    out[text_at(section, "name")] = std::move(problems);
+  }
+  return out;
+}
 
 std::map<std::string, SteadyMs> healing_sections(const std::map<std::string, SteadyMs>& before,
                                                  const std::set<std::string>& away, const Json& storage,
@@ -239,8 +289,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
                      .node = node.name,
                      .reason = back_because(back->second.reason),
                      .next = "muster rollout status"});
-    } else if (node.state != NodeState::installing && !node.starting && !node.switched) {
-      // The others mount their file systems later.
+    } else if (node.state != NodeState::installing) {  // which mounts its file systems later
       healthy.insert(node.name);
     }
   }

@@ -40,7 +40,7 @@ struct NodeNow {
 
 struct ClusterNow {
   std::vector<NodeNow> nodes = {};               // of the spec
-  Json storage = Json::array();                  // StorageReports::status()
+  Json storage = Json::array();                  // StorageReports::status(), after lasting_problems()
   std::map<std::string, SteadyMs> healing = {};  // healing_sections()
   const rollout::Record* rollout = nullptr;      // the newest; null: none
   // When the rollout's unbuilt_images() that the spec declares were built last; 0: never.
@@ -51,14 +51,23 @@ struct ClusterNow {
 };
 
 // A node has at most one: that it failed, else that a person must act, that it is silent, that it is
-// degraded, or that its storage is, unless it is being installed or starting. What a storage engine itself
-// reports is one of a node without another one; that copies are missing is none while the section heals. None
-// while an operator holds or drains it, and before it was installed; no silence while it is expected away,
-// and nothing about its storage. A canary that failed is part of the problem that its image is held, and none
-// before its batch has ended; what it fails for later is one of its own. An image that a window did not build
-// is one; a build by hand that fails is not, since who began it sees it. Topics "receiver NAME" of
-// `controller` are problems of a receiver of notices. A certificate is one from two weeks before its end.
+// degraded, or that its storage is, unless it is being installed. What a storage engine itself reports is one
+// of a node without another one; that copies are missing is none while the section heals. None while an
+// operator holds or drains it, and before it was installed; no silence while it is expected away. A canary
+// that failed is part of the problem that its image is held, and none before its batch has ended; what it
+// fails for later is one of its own. An image that a window did not build is one; a build by hand that fails
+// is not, since who began it sees it. Topics "receiver NAME" of `controller` are problems of a receiver of
+// notices. A certificate is one from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
+
+// Of storage sections, by section, as StorageReports::status() lists them.
+using StorageProblems = std::map<std::string, Json>;
+// Leaves in `storage` the problems that count, and returns them. What a node has not mounted while it is
+// starting or expected away is none, unless it was one before. What was one lasts while its node does not
+// report; what the engine reported through it, only while it is expected away, for others may report as well.
+// `before`: what was returned last.
+StorageProblems lasting_problems(Json& storage, const StorageProblems& before,
+                                 const std::vector<NodeNow>& nodes);
 
 // All storage sections. Of those that heal, which may lack copies because a run took a member from its work,
 // the time at which one was away last: until their engine reports no problem, and for an hour at most. Of

@@ -46,6 +46,8 @@ class Turning {
   Notice notice_of(const OpenCause& open, NoticeState state);
   void send_made();
   void queue(Notice notice);
+  bool rests(const ReceiverState& state) const;
+  bool waits_for_summary(const std::string& receiver) const;
   Notice summary_of(const char* name, std::vector<Change> changes);
   bool is_urgent(const std::string& kind) const { return spec_.urgent.count(kind) > 0; }
 
@@ -276,6 +278,19 @@ Notice Turning::summary_of(const char* name, std::vector<Change> changes) {
   return out;
 }
 
+// One that answers a summary too late has it, and would get it again and again. One that did not answer at
+// all gets it once more when it takes something.
+bool Turning::rests(const ReceiverState& state) const {
+  const bool may_hang = state.untaken == 1 && state.failures == 0;
+  return state.untaken > 0 && !may_hang && book_.clock - state.untaken_at < kDay;
+}
+
+bool Turning::waits_for_summary(const std::string& receiver) const {
+  return std::any_of(book_.waiting.begin(), book_.waiting.end(), [&](const Notice& notice) {
+    return is_catch_up(notice) && notice.to.count(receiver) > 0;
+  });
+}
+
 // Before this turn's changes, which have notices of their own.
 void Turning::catch_up() {
   for (const auto& [name, receiver] : spec_.receivers) {
@@ -283,9 +298,8 @@ void Turning::catch_up() {
     ReceiverState& state = found->second;
     if (fresh) state.behind = true;
     // While it fails, the summary would be old when it arrives, unless nothing else is tried.
-    // One that takes what it is sent, and answers too late, would get it again and again.
-    const bool rests = state.silent && book_.clock - state.next_try < kDay;
-    if (!state.behind || (state.failures > 0 && (rests || waiting_for(book_, name) > 0))) continue;
+    const bool too_early = state.failures > 0 && waiting_for(book_, name) > 0;
+    if (!state.behind || too_early || rests(state) || waits_for_summary(name)) continue;
     state.behind = false;
     std::map<std::string, Change> over = state.open;
     for (const Notice& notice : book_.waiting)
@@ -302,7 +316,7 @@ void Turning::catch_up() {
       if (wants(receiver, known.kind, known.what, is_urgent(known.kind)))
         changes.push_back({cause, known.kind, known.what, NoticeState::over, false});
     if (changes.empty()) continue;
-    Notice out = summary_of("open", std::move(changes));
+    Notice out = summary_of(kCatchUp, std::move(changes));
     out.what = over.empty() ? "open causes" : "open causes, and those that are over";
     out.to = {name};
     out.made = book_.clock;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,12 +79,15 @@ struct ReceiverState {
   bool behind = false;   // it lacks notices: it is new, or some were given up
   // What it knows as open, by cause. May have more while not all that was made for it is delivered.
   std::map<std::string, Change> open = {};
-  // The notice that it does not take although it answers, and how often it refused that in a row, or took
-  // another one meanwhile.
-  std::string refused = {};
-  int64_t refusals = 0;
-  bool answers = false;     // at the last attempt
-  bool silent = false;      // at the last failure: what was sent was not answered in time
+  // Notices that it answered with an error since it last took one; and of those that it did not take although
+  // it answers, how often it refused them, or took another one after such an answer.
+  std::set<std::string> tried = {};
+  std::map<std::string, int64_t> refusals = {};
+  bool answers = false;  // at the last attempt
+  // Summaries of what it lacks that it did not answer in time, since it took one; when the last one was given
+  // up, by the book's clock.
+  int64_t untaken = 0;
+  DurationMs untaken_at = 0;
   DurationMs next_try = 0;  // by the book's clock
   TimeMs last_delivery = 0, failing_since = 0;
   std::string error = {};

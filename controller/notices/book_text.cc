@@ -10,8 +10,8 @@ MUSTER_RECORD(OpenCause, cause, kind, what, detail, next, sparse(common), sparse
               sparse(most_since), sparse(changed), sparse(last_line), sparse(changes), sparse(first_change),
               sparse(unsaid), sparse(replaces), sparse(ack))
 MUSTER_RECORD(ReceiverState, sparse(last_day), sparse(failures), sparse(lost), sparse(behind), sparse(open),
-              sparse(refused), sparse(refusals), sparse(answers), sparse(silent), sparse(next_try),
-              sparse(last_delivery), sparse(failing_since), sparse(error))
+              sparse(tried), sparse(refusals), sparse(answers), sparse(untaken), sparse(untaken_at),
+              sparse(next_try), sparse(last_delivery), sparse(failing_since), sparse(error))
 MUSTER_RECORD(Book, clock, time, next_number, causes, waiting, receivers, sparse(alone), sparse(gathered),
               sparse(last_summary), sparse(lost))
 

@@ -27,15 +27,24 @@ void take_from(Book& book, const std::string& receiver, const std::string& id) {
 
 // It is not behind after that: a summary may be refused as well.
 void give_up(Book& book, const std::string& receiver, const std::string& id) {
-  take_from(book, receiver, id);
   ++book.receivers[receiver].lost;
+  take_from(book, receiver, id);
 }
 
-// Null: none that still waits.
-const Notice* refused_by(const Book& book, const std::string& receiver, const ReceiverState& state) {
+// Answers count for what still waits.
+void forget_others(const Book& book, const std::string& receiver, ReceiverState& state) {
+  std::set<std::string> waiting;
   for (const Notice& notice : book.waiting)
-    if (notice.id == state.refused && notice.to.count(receiver)) return &notice;
-  return nullptr;
+    if (notice.to.count(receiver)) waiting.insert(notice.id);
+  std::erase_if(state.tried, [&](const std::string& id) { return !waiting.count(id); });
+  std::erase_if(state.refusals, [&](const auto& one) { return !waiting.count(one.first); });
+}
+
+// After it took another one: the receiver is not why it did not take these.
+void count_refusals(Book& book, const std::string& receiver, ReceiverState& state) {
+  forget_others(book, receiver, state);
+  for (const std::string& id : std::exchange(state.tried, {}))
+    if (++state.refusals[id] >= kMostRefusals) give_up(book, receiver, id);
 }
 
 // What is sent in order: all about a cause, in whichever notice; and the summaries, and the daily lines.
@@ -46,11 +55,13 @@ std::set<std::string> order_of(const Notice& notice) {
   return out;
 }
 
-// `not_about`: null, or a notice that is left out, with all others that would overtake it. So are those that
+// `without`: ids of notices that are left out, with all others that would overtake them. So are those that
 // wait for their next repeat.
-const Notice* first_for(const Book& book, const std::string& receiver, bool quiet, const Notice* not_about) {
+const Notice* first_for(const Book& book, const std::string& receiver, bool quiet,
+                        const std::set<std::string>& without) {
   std::set<std::string> held;
-  if (not_about) held = order_of(*not_about);
+  for (const Notice& notice : book.waiting)
+    if (without.count(notice.id)) held.merge(order_of(notice));
   const Notice* other = nullptr;  // the first that is not urgent
   for (const Notice& notice : book.waiting) {
     if (!notice.to.count(receiver)) continue;
@@ -74,7 +85,12 @@ void repeat_later(Book& book, const std::string& receiver, const std::string& id
     if (notice.id != id) continue;
     Unanswered& sent = notice.unanswered[receiver];
     if (sent.times == kRepeats.size()) {
-      book.receivers[receiver].behind = true;
+      ReceiverState& state = book.receivers[receiver];
+      state.behind = true;
+      if (is_catch_up(notice)) {
+        ++state.untaken;
+        state.untaken_at = book.clock;
+      }
       return give_up(book, receiver, id);
     }
     sent.next_try = book.clock + kRepeats.at(sent.times++);
@@ -82,6 +98,10 @@ void repeat_later(Book& book, const std::string& receiver, const std::string& id
 }
 
 }  // namespace
+
+bool is_catch_up(const Notice& notice) {
+  return notice.state == NoticeState::summary && notice.id.starts_with(kCatchUp);
+}
 
 bool wants(const Receiver& receiver, const std::string& kind, const std::string& what, bool urgent) {
   return (!receiver.only_urgent || urgent) && (receiver.kinds.empty() || receiver.kinds.count(kind) > 0) &&
@@ -110,30 +130,26 @@ Notice as_wanted(Notice notice, const Receiver& receiver, const NotifySpec& spec
 const Notice* next_for(const Book& book, const Receiver& receiver, const LocalTime& local) {
   const bool quiet = receiver.quiet.contains(local.minute);
   const auto found = book.receivers.find(receiver.name);
-  if (found == book.receivers.end()) return first_for(book, receiver.name, quiet, nullptr);
+  if (found == book.receivers.end()) return first_for(book, receiver.name, quiet, {});
   const ReceiverState& state = found->second;
   if (state.next_try > book.clock) return nullptr;
-  // Each second attempt: the notice may be the reason, or the receiver.
+  // Each second attempt is one that was not tried yet: the notices may be the reason, or the receiver.
   const bool another = state.answers && state.failures >= kBeforeOthers && state.failures % 2 == 1;
-  if (const Notice* refused = another ? refused_by(book, receiver.name, state) : nullptr)
-    if (const Notice* notice = first_for(book, receiver.name, quiet, refused)) return notice;
-  return first_for(book, receiver.name, quiet, nullptr);
+  if (const Notice* notice = another ? first_for(book, receiver.name, quiet, state.tried) : nullptr)
+    return notice;
+  return first_for(book, receiver.name, quiet, {});
 }
 
 void delivered(Book& book, const std::string& receiver, const std::string& id, TimeMs now) {
   ReceiverState& state = book.receivers[receiver];
   for (Notice& notice : book.waiting) {
     if (notice.id == id) note_open(state.open, notice);
+    if (notice.id == id && is_catch_up(notice)) state.untaken = 0;
     if (const auto sent = notice.unanswered.find(receiver); sent != notice.unanswered.end())
       sent->second.next_try = 0;  // it works
   }
   take_from(book, receiver, id);
-  if (!refused_by(book, receiver, state)) {
-    state.refused.clear();
-    state.refusals = 0;
-  } else if (state.failures > 0 && ++state.refusals >= kMostRefusals) {
-    give_up(book, receiver, state.refused);
-  }
+  count_refusals(book, receiver, state);
   state.failures = 0;
   state.next_try = 0;
   state.failing_since = 0;
@@ -147,18 +163,13 @@ void failed(Book& book, const std::string& receiver, const std::string& id, cons
   state.error = error.message;
   const bool refuses = error.code == Code::conflict;
   state.answers = refuses || error.code == Code::failed;
-  state.silent = error.code == Code::timeout;
-  if (refuses) state.refusals = state.refused == id ? state.refusals + 1 : 1;
-  if (refuses) state.refused = id;
-  if (state.answers && !refused_by(book, receiver, state)) {
-    state.refused = id;
-    state.refusals = 0;
-  }
+  forget_others(book, receiver, state);
+  if (state.answers) state.tried.insert(id);
   // A receiver that refuses a notice works, and may take the next one.
-  const int64_t tries = refuses ? state.refusals : state.failures;
+  const int64_t tries = refuses ? ++state.refusals[id] : state.failures;
   const DurationMs wait = kFirstRetry << std::min<int64_t>(tries - 1, 10);
   state.next_try = book.clock + std::min(wait, kLongestRetry);
-  if (state.silent) return repeat_later(book, receiver, id);
+  if (error.code == Code::timeout) return repeat_later(book, receiver, id);
   if (!refuses || tries < kMostRefusals) return;
   give_up(book, receiver, id);
   state.next_try = 0;

@@ -9,6 +9,9 @@
 
 namespace muster::notices {
 
+// What the ids of summaries begin with that a receiver gets of what it lacks.
+inline constexpr const char* kCatchUp = "open";
+bool is_catch_up(const Notice& notice);
 // Whether it gets notices of this kind; that it fails itself is for the others.
 bool wants(const Receiver& receiver, const std::string& kind, const std::string& what, bool urgent);
 // Changes what it knows as open, by cause, to what it knows with this notice.

@@ -49,15 +49,23 @@ struct Copies {
     now.nodes = {well("store01"), well("store02")};
     with(Json::array());
   }
-  void with(const Json& problems) {
-    const Json nodes = Json::array({{{"node", "store01"}}, {{"node", "store02"}}});
-    now.storage = Json::array({{{"name", "shared"}, {"problems", problems}, {"nodes", nodes}}});
+  // `silent`: a node that does not report.
+  void with(const Json& problems, const std::string& silent = "") {
+    Json nodes = Json::array();
+    for (const NodeNow& node : now.nodes)
+      nodes.push_back(
+          {{"node", node.name.str()}, {"state", node.name.str() == silent ? "unknown" : "mounted"}});
+    reported = Json::array({{{"name", "shared"}, {"problems", problems}, {"nodes", nodes}}});
   }
   size_t problems_at(DurationMs span, const std::set<std::string>& away) {
+    now.storage = reported;
+    lasting = lasting_problems(now.storage, lasting, now.nodes);
     now.healing = healing_sections(now.healing, away, now.storage, SteadyMs{kDay + span});
     return count(current_problems(now), CauseKind::node_degraded);
   }
   ClusterNow now;
+  Json reported;
+  StorageProblems lasting;
   const Json lost = {{"node", "store01"}, {"problem", "3 chunks are undergoal"}, {"of_engine", true}};
   const Json absent = {{"node", "store02"}, {"problem", "/shared is not mounted"}};
 };
@@ -149,10 +157,11 @@ TEST_CASE("problems: a node that an operator had switched may be away for as lon
   CHECK(problems_of(node).front().kind == CauseKind::node_silent);
 
   Copies copies;  // nor are its file systems missed
-  copies.with(Json::array({copies.absent}));
-  CHECK(copies.problems_at(0, {}) == 1);
   copies.now.nodes[1].switched = true;
+  copies.with(Json::array({copies.absent}));
   CHECK(copies.problems_at(0, {}) == 0);
+  copies.now.nodes[1].switched = false;
+  CHECK(copies.problems_at(kMinute, {}) == 1);
 }
 
 TEST_CASE("problems: what operators do is none", "[bringup]") {
@@ -399,21 +408,82 @@ TEST_CASE("problems: what a node has not mounted is one five minutes after it bo
   now.nodes = {well("gpu01"), well("gpu02")};
   now.nodes[0].boot_id = now.nodes[1].boot_id = "first";
   const Json absent = {{"node", "gpu01"}, {"problem", "/scratch is not mounted"}};
-  now.storage.push_back({{"name", "scratch"}, {"problems", Json::array({absent})}});
   std::map<NodeName, Boot> boots;
-  const auto problems_at = [&](DurationMs span) {
+  StorageProblems lasting;
+  const auto problems_at = [&](DurationMs span, const Json& problems) {
     const SteadyMs at{kDay + span};
     boots = boots_seen(boots, now.nodes, at);
     for (NodeNow& node : now.nodes) node.starting = is_starting(boots[node.name], at);
+    now.storage = Json::array({{{"name", "scratch"}, {"problems", problems}}});
+    lasting = lasting_problems(now.storage, lasting, now.nodes);
     return count(current_problems(now), CauseKind::node_degraded);
   };
-  CHECK(problems_at(0) == 1);  // its boot may have been long ago
+  const Json none = Json::array(), one = Json::array({absent});
+  CHECK(problems_at(0, one) == 1);  // its boot may have been long ago
+  CHECK(problems_at(kMinute, none) == 0);
   now.nodes[1].boot_id = "second";
-  CHECK(problems_at(kMinute) == 1);
+  CHECK(problems_at(2 * kMinute, one) == 1);
+  CHECK(problems_at(3 * kMinute, none) == 0);
   now.nodes[0].boot_id = "second";
-  CHECK(problems_at(2 * kMinute) == 0);
-  CHECK(problems_at(7 * kMinute - 1) == 0);
-  CHECK(problems_at(7 * kMinute) == 1);
+  CHECK(problems_at(4 * kMinute, one) == 0);
+  CHECK(problems_at(9 * kMinute - 1, one) == 0);
+  CHECK(problems_at(9 * kMinute, one) == 1);
+}
+
+TEST_CASE("problems: what a node had not mounted before it was away still is one", "[bringup]") {
+  Copies c;
+  NodeNow& node = c.now.nodes[1];
+  const Json none = Json::array(), absent = Json::array({c.absent});
+  c.with(absent);
+  REQUIRE(c.problems_at(0, {}) == 1);
+  SECTION("it is switched, until it has mounted it") {
+    node.switched = true;
+    CHECK(c.problems_at(kMinute, {}) == 1);
+    c.with(none, "store02");
+    CHECK(c.problems_at(2 * kMinute, {}) == 1);
+    node.switched = false;
+    node.starting = true;
+    c.with(absent);
+    CHECK(c.problems_at(3 * kMinute, {}) == 1);
+    c.with(none);
+    CHECK(c.problems_at(4 * kMinute, {}) == 0);
+    c.with(absent);
+    CHECK(c.problems_at(5 * kMinute, {}) == 0);
+  }
+  SECTION("it boots so fast that it was not silent") {
+    node.starting = true;
+    CHECK(c.problems_at(kMinute, {}) == 1);
+  }
+  SECTION("it was silent, which was its problem meanwhile") {
+    node.silent_since = 5;
+    c.with(none, "store02");
+    CHECK(c.problems_at(kMinute, {}) == 0);
+    node.silent_since = 0;
+    node.starting = true;
+    c.with(absent);
+    CHECK(c.problems_at(2 * kMinute, {}) == 1);
+  }
+  SECTION("it was installed again") {
+    node.state = NodeState::installing;
+    CHECK(c.problems_at(kMinute, {}) == 0);
+    node.state = NodeState::accepted;
+    node.starting = true;
+    CHECK(c.problems_at(2 * kMinute, {}) == 0);
+  }
+}
+
+TEST_CASE("problems: what an engine reported through a node that is switched lasts until it is known",
+          "[bringup]") {
+  Copies c;
+  const Json none = Json::array();
+  c.with(Json::array({c.lost}));
+  REQUIRE(c.problems_at(0, {}) == 1);
+  c.now.nodes[0].switched = true;
+  c.with(none, "store01");
+  CHECK(c.problems_at(kMinute, {}) == 1);
+  CHECK(c.problems_at(2 * kMinute, {"shared"}) == 1);  // nor is it a run's doing
+  c.with(none);
+  CHECK(c.problems_at(3 * kMinute, {}) == 0);
 }
 
 TEST_CASE("problems: copies that are missing because a run took a member are none until they should be back",

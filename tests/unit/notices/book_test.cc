@@ -603,6 +603,38 @@ TEST_CASE("notices: one at which a receiver fails holds up others for minutes, u
   CHECK_FALSE(is_failing(s.book, "ops"));
 }
 
+TEST_CASE("notices: two at which a receiver fails do not hold up the others between them", "[notices]") {
+  Site s;
+  s.hold = true;
+  std::vector<Cause> causes;
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g", "h"}) causes.push_back(cause_of(id, {id}));
+  s.with(causes);
+  const Receiver ops = s.spec.receivers.at("ops");
+  Code second = Code::failed;
+  SECTION("with 500 each") {}
+  SECTION("with 500 and 400") { second = Code::conflict; }
+  std::map<std::string, size_t> refused;
+  std::string taken;
+  for (DurationMs spent = 0; waiting_for(s.book, "ops") > 0 && spent < 3 * kHour; spent += kStep) {
+    if (const Notice* next = next_for(s.book, ops, s.local())) {
+      const std::string id = next->id, cause = next->cause;
+      if (cause == "a" || cause == "b") {
+        ++refused[cause];
+        failed(s.book, "ops", id, fail(cause == "a" ? Code::failed : second, "HTTP"));
+      } else {
+        if (taken.empty()) CHECK(spent <= 15 * kMinute);
+        taken += cause;
+        delivered(s.book, "ops", id, s.now);
+      }
+    }
+    s.turn();
+  }
+  CHECK(taken == "cdefgh");
+  CHECK(refused["b"] > 1);
+  CHECK(waiting_for(s.book, "ops") == 0);
+  CHECK(s.book.receivers.at("ops").lost == 2);
+}
+
 TEST_CASE("notices: one that is not answered in time is repeated a few times, and holds up only its cause",
           "[notices]") {
   Site s;
@@ -613,9 +645,9 @@ TEST_CASE("notices: one that is not answered in time is repeated a few times, an
   size_t tries = 0, before_b = 0;
   for (DurationMs spent = 0; spent < 3 * kHour; spent += kStep) {
     const Notice* next = next_for(s.book, ops, s.local());
-    if (next && next->cause == "a") {
-      failed(s.book, "ops", next->id, fail(Code::timeout, "page did not end within 15 s"));
-      ++tries;
+    if (next && next->cause != "b") {  // "a", then a summary of both
+      tries += next->cause == "a";
+      failed(s.book, "ops", std::string(next->id), fail(Code::timeout, "page did not end within 15 s"));
     } else if (next) {
       CHECK(next->cause == "b");
       before_b = tries;
@@ -626,8 +658,8 @@ TEST_CASE("notices: one that is not answered in time is repeated a few times, an
   CHECK(before_b == 1);
   CHECK(tries == 1 + kRepeats.size());
   CHECK(waiting_for(s.book, "ops") == 0);
-  CHECK(s.book.receivers.at("ops").lost == 1);
-  // It may lack "a", and gets a summary once it takes something in time.
+  CHECK(s.book.receivers.at("ops").lost == 2);
+  // It may lack "a", and gets a summary again once it takes something in time.
   causes.push_back(cause_of("c", {"c"}));
   s.with(causes);
   const auto next = s.sent_to("ops");
@@ -652,8 +684,78 @@ TEST_CASE("notices: a receiver that never answers in time gets one summary a day
     }
     s.turn(kMinute);
   }
-  CHECK(tries.size() == 2);
+  CHECK(tries.size() == 3);
   for (const auto& [id, count] : tries) CHECK(count <= 1 + kRepeats.size());
+}
+
+TEST_CASE("notices: a summary that is answered too late comes twice, then once a day, whatever else is taken",
+          "[notices]") {
+  Site s;
+  s.hold = true;
+  s.spec.receivers.clear();
+  s.with({cause_of("a", {"a"})});
+  const Receiver ops = s.receiver("ops");
+  std::map<std::string, size_t> tries;  // by summary
+  size_t taken = 0;
+  for (int minute = 0; minute < 2 * 24 * 60; ++minute) {
+    const std::string other = fmt::format("u{}", minute);
+    if (minute % 30 == 0) s.causes.push_back(cause_of(other, {other}));
+    s.turn(kMinute);
+    while (const Notice* next = next_for(s.book, ops, s.local())) {
+      const std::string id = next->id;
+      if (next->state == summary) {
+        ++tries[id];
+        failed(s.book, "ops", id, fail(Code::timeout, "page did not end within 15 s"));
+      } else {
+        ++taken;
+        delivered(s.book, "ops", id, s.now);
+      }
+    }
+  }
+  CHECK(taken > 90);
+  CHECK(tries.size() == 3);
+  for (const auto& [id, count] : tries) CHECK(count <= 1 + kRepeats.size());
+  s.turn(kDay);
+  CHECK(s.book.receivers.at("ops").untaken > 0);
+  CHECK_FALSE(s.sent_to("ops").empty());
+  CHECK(s.book.receivers.at("ops").untaken == 0);
+}
+
+TEST_CASE("notices: what is open after a receiver hung for more than an hour does not come a day late",
+          "[notices]") {
+  Site s;
+  s.hold = true;
+  s.with({cause_of("a", {"a"})});
+  for (DurationMs spent = 0; spent < 80 * kMinute; spent += kMinute) {
+    if (const Notice* next = next_for(s.book, s.spec.receivers.at("ops"), s.local()))
+      failed(s.book, "ops", std::string(next->id), fail(Code::timeout, "no answer"));
+    s.turn(kMinute);
+  }
+  CHECK(s.book.receivers.at("ops").lost == 1);
+  s.book = book_from_text(to_text(s.book)).value();  // a restart
+  s.run(kHour + 10 * kMinute);
+  const auto sent = s.sent_to("ops");
+  REQUIRE(sent.size() == 1);
+  REQUIRE(sent[0].changed.size() == 1);
+  CHECK(sent[0].changed[0].cause == "a");
+  s.run(kHour);
+  CHECK(s.sent_to("ops").empty());
+}
+
+TEST_CASE("notices: while a summary of what is open waits, no other one is made", "[notices]") {
+  Site s;
+  s.hold = true;
+  s.spec.receivers.clear();
+  s.with({cause_of("a", {"a"})});
+  s.receiver("ops");
+  s.turn();
+  REQUIRE(waiting_for(s.book, "ops") == 1);
+  s.book.receivers.at("ops").behind = true;  // since another notice was given up
+  s.run(kMinute);
+  CHECK(waiting_for(s.book, "ops") == 1);
+  REQUIRE(s.sent_to("ops").size() == 1);
+  s.turn();
+  CHECK(s.sent_to("ops").size() == 1);
 }
 
 TEST_CASE("notices: a receiver that hangs for an hour loses nothing, and gets it in order", "[notices]") {
