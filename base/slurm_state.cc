@@ -20,6 +20,7 @@ enum Effect : unsigned {
   kReboots = 32,
   kHides = 64,    // as the first word: printed instead of whether there are jobs
   kNoBase = 128,  // as the first word: the base state is unknown
+  kDown = 256,
 };
 
 struct Words {
@@ -46,8 +47,9 @@ constexpr Words kWords[] = {
     {kReboots | kAbsent, "reboot_issued"},
     {kAbsent | kHides, "unknown unk"},
     {kDrain | kAbsent, "power_drain"},
+    {kAbsent | kDown, "down"},
     {kAbsent,
-     "down future futr error err not_responding no_respond "
+     "future futr error err not_responding no_respond "
      "power_down powering_down powered_down pow_dn powering_up pow_up"},
 };
 // The mark after sinfo's word. `$`: in a reservation for maintenance, with its jobs; `-`: planned for a
@@ -75,6 +77,7 @@ void add(State& out, std::optional<unsigned> known, const std::string& name, boo
   out.draining = out.draining || has(kDrain);
   out.lacking = out.lacking || has(kLacking);
   out.absent = out.absent || has(kAbsent);
+  out.down = out.down || has(kDown);
   out.maintained = out.maintained || has(kMaintained);
   out.reboots = out.reboots || has(kReboots);
 }
@@ -97,6 +100,17 @@ bool is_of_registration(std::string_view reason) {
     if (reason.starts_with(begin)) return true;
   return is_of_gres(reason);
 }
+
+// What slurmctld gives as a reason by itself, or adds behind one (" : "), also if that outlasted its drain.
+bool is_of_slurmctld(std::string_view reason) {
+  for (const std::string_view whole :
+       {"Not responding", "Node unexpectedly rebooted", "ResumeTimeout reached", "Reboot ASAP",
+        "reboot requested", "reboot issued", "reboot complete", "reboot timed out"})
+    if (reason == whole) return true;
+  return is_of_registration(reason);
+}
+
+constexpr std::string_view kAdds = " : ";
 
 std::string cut_front(std::string& text) {
   const size_t bar = std::min(text.find('|'), text.size());
@@ -153,8 +167,9 @@ std::string in_words(const NodeLine& node, const State& state) {
   std::string out = node.word;
   if (!state.unknown.empty()) out += " (not in muster's table of states)";
   if (state.maintained) out += " (see `scontrol show reservation`)";
+  if (state.lacking) out += " (registered with less than slurm.conf has)";
   if (node.reason.empty() || state.takes_jobs()) return out;
-  if (!state.draining) return out + " (" + node.reason + ")";
+  if (!state.draining && !state.down) return out + " (" + node.reason + ")";
   if (!node.user.empty()) out += " by " + node.user;
   if (!node.since.empty()) out += " since " + node.since;
   return out + ": " + node.reason;
@@ -169,12 +184,17 @@ Drain drain_of(std::string_view reason) {
 
 bool is_reason(std::string_view reason, std::string_view wanted) {
   if (reason == wanted) return true;
-  constexpr std::string_view kAdds = " : ";
   if (!reason.starts_with(wanted) || !reason.substr(wanted.size()).starts_with(kAdds)) return false;
   const std::string_view added = reason.substr(wanted.size() + kAdds.size());
-  return added.starts_with("reboot ") || is_of_registration(added);
+  return is_of_slurmctld(added.substr(0, added.find(kAdds)));
 }
 
-bool is_decision(Drain drain) { return drain != Drain::reimage && drain != Drain::registration; }
+bool is_decision(const State& state, std::string_view reason) {
+  const Drain drain = drain_of(reason);
+  if (state.draining) return drain != Drain::reimage && drain != Drain::registration;
+  const size_t added = reason.rfind(kAdds);
+  return state.down && drain == Drain::person &&
+         !is_of_slurmctld(added == std::string_view::npos ? reason : reason.substr(added + kAdds.size()));
+}
 
 }  // namespace muster::slurm

@@ -16,6 +16,7 @@ struct State {
   bool draining = false;     // gets no jobs until it is resumed; whose drain it is: see Drain
   bool lacking = false;      // registered with less than slurm.conf has; slurmctld drains it for that
   bool absent = false;       // down, off, restarting, silent, or in an unknown state
+  bool down = false;         // set down, by slurmctld or by a person (`state=down`)
   bool maintained = false;   // in a reservation for maintenance, without a job
   bool reboots = false;      // Slurm restarts it or will, which may end a drain
   std::string unknown = {};  // words and marks that are not in the table
@@ -49,7 +50,8 @@ inline constexpr const char* kDrainReason = "muster drain";
 Drain drain_of(std::string_view reason);
 // True if the drain's reason is this one; Slurm may have added a word of its own ("REASON : reboot issued").
 bool is_reason(std::string_view reason, std::string_view wanted);
-// True if the drain must stay until those end it who began it: it is none that muster or slurmctld left.
-bool is_decision(Drain drain);
+// True if the node must stay out until those end it who began it: it has a drain that is none of muster's or
+// slurmctld's leftovers, or a person has set it down. A reservation is State::maintained.
+bool is_decision(const State& state, std::string_view reason);
 
 }  // namespace muster::slurm

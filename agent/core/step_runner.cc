@@ -9,7 +9,7 @@ namespace {
 struct StepEnd {
   std::string status, message, diff;
   Json result = Json();
-  bool cancelled = false;
+  bool cancelled = false, denied = false;
 };
 
 Status check_module(const StepContext& context, const std::string& module, const Json& params) {
@@ -25,7 +25,8 @@ StepEnd failed(std::string message, std::string diff = "") {
 StepEnd from_error(const Error& error) {
   const bool unmade =
       error.code == Code::unavailable || error.code == Code::timeout || error.code == Code::cancelled;
-  return {unmade ? "incomplete" : "failed", error.message, "", Json(), error.code == Code::cancelled};
+  return {unmade ? "incomplete" : "failed", error.message, "", Json(), error.code == Code::cancelled,
+          error.code == Code::denied};
 }
 
 class StepRun {
@@ -44,7 +45,9 @@ class StepRun {
     }
     Json counts = Json::object();
     for (const auto& [status, count] : counts_) counts[status] = count;
-    return {status_, {{"steps", steps_}, {"counts", counts}}};
+    Json result = {{"steps", steps_}, {"counts", counts}};
+    if (!denied_.empty()) result["denied"] = denied_;
+    return {status_, std::move(result)};
   }
 
  private:
@@ -104,6 +107,7 @@ class StepRun {
     if (auto applied = module.apply(context_, step.params); !applied.ok()) {
       StepEnd end = failed(applied.error().message, diff);
       end.cancelled = applied.error().code == Code::cancelled;
+      end.denied = applied.error().code == Code::denied;
       if (end.cancelled) end.status = "incomplete";
       return end;
     }
@@ -157,6 +161,7 @@ class StepRun {
     const bool bad = end.status == "failed" || end.status == "incomplete";
     if (!bad || (!step.mandatory && !end.cancelled) || !status_.ok()) return;
     status_ = fail(end.cancelled ? Code::cancelled : Code::failed, step.id + ": " + end.message);
+    if (end.denied) denied_ = step.id;
     if (!order_.stop_on_failure && !end.cancelled) return;
     stopped_ = true;
     stop_reason_ = step.id + " " + end.status;
@@ -171,7 +176,7 @@ class StepRun {
   Json steps_ = Json::array();
   Status status_ = Ok{};
   bool stopped_ = false;
-  std::string stop_reason_;
+  std::string stop_reason_, denied_;
 };
 
 struct OrderText {
@@ -212,21 +217,21 @@ Result<StepOrder> step_order_from_json(const Json& params, const StepContext& co
 }
 
 std::optional<UnmetStep> first_unmet(StepContext& context, const std::vector<wire::Step>& steps) {
-  const auto unmet = [&context](const std::string& name, const Json& params) -> std::string {
+  const auto unmet = [&context](const std::string& name, const Json& params) -> Status {
     const StepModule* module = context.module ? context.module(name) : nullptr;
-    if (!module) return "unknown step module '" + name + "'";
-    if (!module->check) return "";
+    if (!module) return fail(Code::invalid, "unknown step module '" + name + "'");
+    if (!module->check) return Ok{};
     const auto found = module->check(context, params);
-    if (!found.ok()) return found.error().message;
-    if (found->holds != Holds::no) return "";
-    return found->diff.empty() ? "the declared state does not hold" : found->diff;
+    if (!found.ok()) return found.error();
+    if (found->holds != Holds::no) return Ok{};
+    return fail(Code::conflict, found->diff.empty() ? "the declared state does not hold" : found->diff);
   };
   for (const wire::Step& step : steps) {
     if (!step.mandatory) continue;
-    std::string why = unmet(step.module, step.params);
-    if (why.empty() && step.verify.is_object())
-      why = unmet(step.verify.value("module", ""), step.verify.value("params", Json::object()));
-    if (!why.empty()) return UnmetStep{step.id, std::move(why)};
+    Status met = unmet(step.module, step.params);
+    if (met.ok() && step.verify.is_object())
+      met = unmet(step.verify.value("module", ""), step.verify.value("params", Json::object()));
+    if (!met.ok()) return UnmetStep{step.id, met.error().message, met.error().code == Code::denied};
   }
   return {};
 }

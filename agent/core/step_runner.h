@@ -34,9 +34,10 @@ struct StepOrder {
 Result<StepOrder> step_order_from_json(const Json& params, const StepContext& context);
 
 // `emit` gets ("step", {step, name, status, message, ms, diff?, result?}) and ("progress", {done, total,
-// unit, text}) as it goes. The outcome's result is {"steps": [the same data...], "counts": {status: n}}; its
-// status fails with the first failed or incomplete mandatory step, Code::cancelled when that was because of
-// StepContext::cancelled. `now` is only used to measure how long each step took.
+// unit, text}) as it goes. The outcome's result is {"steps": [the same data...], "counts": {status: n},
+// "denied"?}; its status fails with the first failed or incomplete mandatory step, Code::cancelled when that
+// was because of StepContext::cancelled. "denied" is the id of that step if its module gave Code::denied.
+// `now` is only used to measure how long each step took.
 WorkOutcome run_steps(StepContext& context, const StepOrder& order, const std::function<TimeMs()>& now,
                       const WorkRunner::Emit& emit);
 
@@ -44,6 +45,7 @@ WorkOutcome run_steps(StepContext& context, const StepOrder& order, const std::f
 // applied.
 struct UnmetStep {
   std::string id, why;
+  bool denied = false;  // its module gave Code::denied
 };
 std::optional<UnmetStep> first_unmet(StepContext& context, const std::vector<wire::Step>& steps);
 

@@ -179,9 +179,11 @@ class RealWorkRunner : public WorkRunner {
       const auto unmet = first_unmet(context, parsed->steps);
       held_at_ = functions_.now();
       if (!unmet) return {Ok{}, Json::object()};
-      if (held_at_ - begun >= patience || cancelled_)
-        return {fail(Code::conflict, unmet->id + " no longer holds: " + unmet->why),
-                {{"precondition", unmet->id}}};
+      if (held_at_ - begun >= patience || cancelled_) {
+        Json result = {{"precondition", unmet->id}};
+        if (unmet->denied) result["denied"] = unmet->id;
+        return {fail(Code::conflict, unmet->id + " no longer holds: " + unmet->why), std::move(result)};
+      }
       functions_.a_second();
     }
   }

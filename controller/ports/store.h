@@ -188,17 +188,18 @@ class RunArchive {
   }
   // Returns the progress of the run's actions: journal() after the row `after`, without rows of steps,
   // without `data` in rows "intent" and "started", and without "result" in the `data` of other rows, which
-  // may be large. One that names the precondition for which an agent refused its order stays: it decides
-  // whether a node failed (refused_to_leave()).
+  // may be large. One that names the precondition for which an agent refused its order, or a step that was
+  // denied, stays: it decides whether a node failed (refused_to_leave(), was_denied()).
   virtual Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;
     std::erase_if(*rows, [after](const JournalRow& row) { return row.event == "step" || row.seq <= after; });
-    for (JournalRow& row : *rows)
-      if (row.event == "intent" || row.event == "started")
-        row.data = Json::object();
-      else if (row.data.is_object() && !row.data.value("result", Json()).contains("precondition"))
-        row.data.erase("result");
+    for (JournalRow& row : *rows) {
+      if (row.event == "intent" || row.event == "started") row.data = Json::object();
+      if (!row.data.is_object()) continue;
+      const Json result = row.data.value("result", Json());
+      if (!result.contains("precondition") && !result.contains("denied")) row.data.erase("result");
+    }
     return rows;
   }
   virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none

@@ -46,7 +46,7 @@ enum class Reason {
   silent,
   on_trial,
   // Until another window:
-  jobs,       // its jobs did not end in time
+  jobs,       // its jobs did not end in time, or others had taken it out or resumed it
   cancelled,  // its run was cancelled
   refused,    // refused by the planner
   // Until another batch:

@@ -204,7 +204,12 @@ Result<Record> judged(Record record, RunEnd end, TimeMs now) {
   if (end.cancelled && !record.row->paused)
     record.why_paused = fmt::format("run {} of the batch was cancelled", end.run);
   TRY(record.row, judged(std::move(*record.row), end));
-  for (const auto& [node, image] : images) remember_end(record, node, end.run, now);
+  // One that others took out had no turn: it goes first when they give it back.
+  for (const auto& [node, image] : images) {
+    const auto found = end.nodes.find(node);
+    if (found == end.nodes.end() || found->second.outcome != Outcome::left)
+      remember_end(record, node, end.run, now);
+  }
   return record;
 }
 

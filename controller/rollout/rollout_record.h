@@ -66,7 +66,7 @@ struct Skip {
 struct Past {
   int64_t accepted_in = 0;               // the rollout that last gave it an image
   int64_t tried_in = 0;                  // the last rollout in which it had its turn
-  int postponed = 0;                     // times that it was returned to service unchanged
+  int postponed = 0;                     // times that it was returned to service unchanged, by its own doing
   int failed = 0;                        // times
   std::string before = {}, digest = {};  // of the last time: image that it ran, and that it was to get
   std::string reason = {};               // why it did not get it

@@ -24,7 +24,7 @@ void judge(Row& row, const std::string& node, const RunEnd& end, const NodeEnd& 
     row.failed[node] = {of_node.reason, end.run, batch.canary, of_node.outcome == Outcome::returned};
     const std::string& image = batch.images.at(node);
     if (batch.canary) row.held[image] = {node, of_node.reason, image, end.run};
-  } else if (of_node.outcome == Outcome::jobs || of_node.outcome == Outcome::unfinished) {
+  } else if (of_node.outcome != Outcome::held && of_node.outcome != Outcome::not_begun) {
     postpone(row, node, end, of_node);
   }
 }

@@ -41,7 +41,7 @@ struct Postponed {
   int64_t run = 0, night = 0;  // of the last attempt
   int times = 0;               // at least 1
   bool cancelled = false;      // its run was cancelled
-  bool refused = false;        // its plan was refused; if neither is set: its jobs did not end
+  bool refused = false;  // its plan was refused; if neither is set: its jobs did not end, or it was left
 };
 // An image whose canary failed: no node gets it until a new approval, not even if it is built again.
 struct HeldImage {
@@ -77,6 +77,7 @@ enum class Outcome {
   quarantined,  // by the run, or its state is unknown
   held,         // an operator quarantined it during the run: not a failure of the image
   jobs,         // its jobs did not end within drain_timeout: returned to service without a reboot
+  left,         // others took it out of its scheduler: left to them, without a reboot
   not_begun,    // the run's failure budget was used up before its turn: unchanged
   unfinished    // the run was cancelled before the node was accepted
 };

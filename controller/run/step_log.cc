@@ -29,6 +29,12 @@ constexpr Transition kLegal[] = {
     {S::failed, S::abandoned, 0}, {S::unknown, S::abandoned, 0},
 };
 
+// Whether the agent's result of an action that failed names a step under that key.
+bool names_step(const ActionRecord& record, const char* key) {
+  if (record.state != S::failed && record.state != S::abandoned) return false;
+  return record.result.is_object() && !text_at(record.result.value("result", Json()), key).empty();
+}
+
 }  // namespace
 
 std::string_view to_string(ActionState state) {
@@ -51,10 +57,9 @@ std::string_view to_string(ActionState state) {
   return "fresh";
 }
 
-bool refused_to_leave(const ActionRecord& record) {
-  if (record.state != S::failed && record.state != S::abandoned) return false;
-  return record.result.is_object() && !text_at(record.result.value("result", Json()), "precondition").empty();
-}
+bool refused_to_leave(const ActionRecord& record) { return names_step(record, "precondition"); }
+
+bool was_denied(const ActionRecord& record) { return names_step(record, "denied"); }
 
 const ActionRecord& StepLog::of(const std::string& action) const {
   static const ActionRecord kFresh;

@@ -35,6 +35,9 @@ struct ActionRecord {
 // True if its agent refused the action's order because of a precondition (wire::WorkOrder): the node did not
 // leave its system, and nothing was changed.
 bool refused_to_leave(const ActionRecord& record);
+// True if it failed in a step, or for a precondition, that ended with Code::denied. In a pause and behind it
+// that means that others have taken the node out of its scheduler.
+bool was_denied(const ActionRecord& record);
 
 class StepLog {
  public:

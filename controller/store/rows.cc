@@ -259,7 +259,8 @@ Result<std::vector<JournalRow>> read_journal_turns(Connection& db, int64_t run, 
                          {null_if_zero(run), after},
                          {{"data",
                            "CASE WHEN event IN ('intent', 'started') THEN '{}' WHEN NOT json_valid(data) OR "
-                           "json_extract(data, '$.result.precondition') IS NOT NULL THEN data ELSE "
+                           "coalesce(json_extract(data, '$.result.precondition'), "
+                           "json_extract(data, '$.result.denied')) IS NOT NULL THEN data ELSE "
                            "json_remove(data, '$.result') END"}});
 }
 Result<std::vector<NodeRow>> read_nodes(Connection& db) { return all<NodeRow>(db, "ORDER BY name"); }

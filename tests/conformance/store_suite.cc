@@ -299,13 +299,16 @@ void large_parts_are_left_out(StoreHarness& h) {
   failed.data = {{"message", "no"}, {"result", {{"steps", {1, 2}}}}};
   odd.data = Json::array({"result"});
   refused.data = {{"message", "no"}, {"result", {{"precondition", "scheduler/no new jobs"}}}};
-  must(h, {failed, odd, refused});
+  JournalRow denied = failed;
+  denied.data = {{"message", "no"}, {"result", {{"steps", {1, 2}}, {"denied", "scheduler/no new jobs"}}}};
+  must(h, {failed, odd, refused, denied});
   const auto later = *s.journal_turns(1, turns[1].seq);
-  REQUIRE(later.size() == 3);
+  REQUIRE(later.size() == 4);
   CHECK(later[0].data == Json{{"message", "no"}});
   CHECK(later[1].data == odd.data);
   CHECK(later[2].data == refused.data);
-  CHECK(s.journal_turns(1, later[2].seq)->empty());
+  CHECK(later[3].data == denied.data);
+  CHECK(s.journal_turns(1, later[3].seq)->empty());
 }
 
 void the_archive_has_what_the_store_has(StoreHarness& h) {

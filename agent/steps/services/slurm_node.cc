@@ -1,9 +1,9 @@
 // slurm_node: drains a node, resumes it, or waits until a re-imaged node is registered as slurm.conf has it.
 //
 // A drain belongs to those who began it. One by a person or by the health check is left, with its reason, and
-// fails nothing, apart from a drain with `only_reason`: then the step ends at once, because its caller must
-// leave the node to them. Drains that a run of muster left, and slurmctld's own for a node that registered
-// with too little, are no decision and are taken over.
+// fails nothing, as is `state=down` by a person. With `only_reason` a drain of such a node ends at once, with
+// Code::denied (no other error has it): its caller must leave the node to them. Drains that a run of muster
+// left, and what slurmctld does by itself, are no decision and are taken over.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,9 @@ MUSTER_PARAMETERS(
              "slurm.conf has it | resume: takes jobs"),
     optional(reason, "drain reason, shown by `sinfo -R`"),
     optional(only_reason,
-             "resume: only a drain with this reason is ended, and with `muster` all but a person's. drain: a "
-             "drain by a person or by the health check with another reason is no drain, but an error"),
+             "resume: only a drain with this reason is ended, and with `muster` all but a person's. drain: "
+             "where others keep the node out for another reason (a person's or the health check's drain, "
+             "`state=down`, a reservation for maintenance), it is no drain, but an error"),
     optional(measure,
              "program that must succeed before a node that the health check drained is resumed; without it "
              "such a node is left"),
@@ -62,6 +63,12 @@ Status complete_node(const StepContext&, WantedNode& want) {
 bool is_meant(const SlurmNode& now, const WantedNode& want) {
   if (want.only_reason == kAllOfMuster) return now.drain() != slurm::Drain::person;
   return want.only_reason.empty() || slurm::is_reason(now.reason, want.only_reason);
+}
+
+// With `only_reason`, a node that others keep out is theirs.
+bool is_of_others(const SlurmNode& now, const WantedNode& want) {
+  if (want.only_reason.empty()) return false;
+  return now.state.maintained || (is_left(now) && !is_meant(now, want));
 }
 
 bool is_ours(const SlurmNode& now, const WantedNode& want) {
@@ -95,16 +102,19 @@ Result<bool> has_registered(StepContext& context, const WantedNode& want) {
 }
 
 Result<CheckResult> check_registered(StepContext& context, const WantedNode& want, const SlurmNode& now) {
-  if (now.state.absent) return differs(in_words(now));
+  const bool set_down = now.state.down && is_left(now);
+  if (now.state.absent && !set_down) return differs(in_words(now));
   TRY(const bool registered, has_registered(context, want));
   if (!registered) return differs(want.node + " has not registered with slurmctld since its boot");
   // Only another start of its slurmd would register anything else.
-  if (now.state.lacking) return fail(Code::conflict, in_words(now) + " (less than slurm.conf has)");
+  if (now.state.lacking) return fail(Code::conflict, in_words(now));
   return check_drained(context, want, now);
 }
 
-// Whether this step ends that drain. The health check's: only after a measurement.
+// Whether this step ends its drain. The health check's: only after a measurement. slurmctld refuses to resume
+// a node that lacks something.
 bool may_resume(const SlurmNode& now, const WantedNode& want) {
+  if (!now.state.draining || now.state.lacking) return false;
   if (now.drain() == slurm::Drain::health) return !want.measure.empty();
   return is_meant(now, want);
 }
@@ -123,22 +133,22 @@ std::string found_on(StepContext& context, const WantedNode& want, const SlurmNo
 
 Result<CheckResult> check_resumed(StepContext& context, const WantedNode& want, const SlurmNode& now) {
   if (now.state.takes_jobs()) return holds();
-  if (now.state.lacking) return differs(in_words(now) + " (less than slurm.conf has)");
-  if (now.state.draining) {
-    if (!may_resume(now, want)) return CheckResult{Holds::yes, "", left_as_it_is(now)};
-    if (const std::string found = found_on(context, want, now); !found.empty())
-      return CheckResult{Holds::yes, "", fmt::format("{} ({})", left_as_it_is(now), found)};
-    return differs(in_words(now));
+  if (now.state.lacking) return differs(in_words(now));
+  if (may_resume(now, want)) {
+    const std::string found = found_on(context, want, now);
+    if (found.empty()) return differs(in_words(now));
+    return CheckResult{Holds::yes, "", fmt::format("{} ({})", left_as_it_is(now), found)};
   }
   // A reservation for maintenance is a person's decision as well.
-  if (now.state.maintained && !now.state.absent) return CheckResult{Holds::yes, "", left_as_it_is(now)};
+  if (now.state.draining || is_left(now) || (now.state.maintained && !now.state.absent))
+    return CheckResult{Holds::yes, "", left_as_it_is(now)};
   return differs(in_words(now));
 }
 
 Result<CheckResult> judge(StepContext& context, const WantedNode& want, const SlurmNode& now) {
   switch (want.goal) {
     case Goal::drain:
-      if (is_left(now) && !is_meant(now, want)) return fail(Code::denied, left_as_it_is(now));
+      if (is_of_others(now, want)) return fail(Code::denied, left_as_it_is(now));
       return check_drained(context, want, now);
     case Goal::registered:
       return check_registered(context, want, now);
@@ -148,22 +158,27 @@ Result<CheckResult> judge(StepContext& context, const WantedNode& want, const Sl
   return fail(Code::invalid, "slurm_node: unknown state");
 }
 
-// Looks once and quickly: also the last look before a node is rebooted. While slurmctld does not answer, the
-// state does not hold.
+// What no wait changes: there is no such node, slurmctld refuses, others decide about the node, it registered
+// with too little.
+bool is_for_good(Code code) {
+  return code == Code::not_found || code == Code::invalid || code == Code::denied || code == Code::conflict;
+}
+
+// Looks once and quickly: also the last look before a node is rebooted. While slurmctld does not answer, or
+// the node has registered with too little, the state does not hold.
 Result<CheckResult> check_node(StepContext& context, const WantedNode& want) {
   const auto judged = [&]() -> Result<CheckResult> {
     TRY(const SlurmNode now, slurm_node(context, want.node));
     return judge(context, want, now);
   }();
-  if (judged.ok() || judged.error().code == Code::not_found) return judged;
+  if (judged.ok() || judged.error().code == Code::not_found || judged.error().code == Code::denied)
+    return judged;
   return differs(judged.error().message);
 }
 
 // What brings a node that does not hold closer to it, as `scontrol update state=`; "": only time can.
-// A node that lacks something is not resumed: slurmctld refuses.
 std::string next_state(const WantedNode& want, const SlurmNode& now) {
-  if (want.goal == Goal::resume)
-    return now.state.draining && !now.state.lacking && may_resume(now, want) ? "resume" : "";
+  if (want.goal == Goal::resume) return may_resume(now, want) ? "resume" : "";
   const bool restarts = now.state.reboots && now.state.absent;
   // Its reason says what it lacks.
   const bool lacks = want.goal == Goal::registered && now.state.lacking;
@@ -185,12 +200,6 @@ Result<std::string> take_turn(StepContext& context, const WantedNode& want, cons
     if (!changed) break;
   }
   return diff;
-}
-
-// What no wait changes: there is no such node, slurmctld refuses, others decide about the node, it registered
-// with too little.
-bool is_for_good(Code code) {
-  return code == Code::not_found || code == Code::denied || code == Code::conflict;
 }
 
 // Takes turns until the state holds or the deadline passes, also while slurmctld does not answer.
@@ -227,7 +236,7 @@ Status apply_node(StepContext& context, const WantedNode& want) {
     const auto changed = run_tool(context, argv);
     if (changed.ok()) return true;
     const bool for_good = state == "drain" && ++refusals == kRefusals;
-    return for_good ? fail(Code::denied, changed.error().message) : changed.error();
+    return for_good ? fail(Code::invalid, changed.error().message) : changed.error();
   });
 }
 
@@ -243,8 +252,9 @@ StepModule slurm_node_module() {
   return step_module<WantedNode>({
       .name = "slurm_node",
       .help = "Drains a node in Slurm and waits until its jobs have ended, resumes it, or waits until a "
-              "drained node is registered as slurm.conf has it. A drain by a person or by the health check "
-              "is left, with a remark. Retries until the deadline while slurmctld does not answer.",
+              "drained node is registered as slurm.conf has it. A drain by a person or by the health check, "
+              "and `state=down` by a person, are left, with a remark. Retries until the deadline while "
+              "slurmctld does not answer.",
       .check = check_node,
       .apply = apply_node,
       .verify = verify_node,

@@ -34,7 +34,7 @@ Result<SlurmNode> slurm_node(StepContext& context, const std::string& name) {
   return found->second;
 }
 
-bool is_left(const SlurmNode& node) { return node.state.draining && slurm::is_decision(node.drain()); }
+bool is_left(const SlurmNode& node) { return slurm::is_decision(node.state, node.reason); }
 
 std::string in_words(const SlurmNode& node) { return node.name + " is " + slurm::in_words(node, node.state); }
 

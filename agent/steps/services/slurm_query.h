@@ -19,7 +19,7 @@ struct SlurmNode : slurm::NodeLine {
 
 Result<std::map<std::string, SlurmNode>> slurm_nodes(StepContext& context);
 Result<SlurmNode> slurm_node(StepContext& context, const std::string& name);
-// True if it is drained, and the drain is a person's, the health check's, or of `muster drain`.
+// True if others keep it out (slurm::is_decision()): a person, the health check, or `muster drain`.
 bool is_left(const SlurmNode& node);
 // "node02 is drained by ann since 2026-11-29T09:48:25: bad fan"
 std::string in_words(const SlurmNode& node);

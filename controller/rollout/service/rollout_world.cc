@@ -25,8 +25,13 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
   if (row.state == NodeState::quarantined && row.held_by == HeldBy::an_operator)
     return {Outcome::held, row.reason};
   if (!node.reason.empty()) return {Outcome::quarantined, node.reason};
-  if (node.back && node.back->there)
-    return {records.kept_by_jobs(node) ? Outcome::jobs : Outcome::returned, node.back->reason};
+  if (node.back && node.back->there) {
+    if (!records.kept_by_jobs(node)) return {Outcome::returned, node.back->reason};
+    const bool left = std::any_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
+      return was_denied(records.record(action->id));
+    });
+    return {left ? Outcome::left : Outcome::jobs, node.back->reason};
+  }
   if (!node.stood_down.empty())
     return {cancelled ? Outcome::unfinished : Outcome::not_begun, node.stood_down};
   const bool works = row.state == NodeState::accepted || row.state == NodeState::degraded;

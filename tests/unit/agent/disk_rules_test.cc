@@ -1075,9 +1075,9 @@ TEST_CASE("slurm: nodes that others took out fail no test of all nodes, and are 
   machine.put("/slurm/node01", "idle|none");
   const StepModule* nodes = find_step_module("slurm_nodes");
   const Json params = {{"nodes", {{{"name", "node01"}}, {{"name", "node02"}}}}, {"deadline_seconds", 0}};
-  for (const char* state :
-       {"drained|RMA 123|ann|2026-11-29T09:48:25", "draining|muster health: gpu_xids +1", "fail|bad fan",
-        "drained|muster drain", "maint|none", "inval|RMA 124", "drained*|mustering out"}) {
+  for (const char* state : {"drained|RMA 123|ann|2026-11-29T09:48:25", "draining|muster health: gpu_xids +1",
+                            "fail|bad fan", "drained|muster drain", "maint|none", "inval|RMA 124",
+                            "drained*|mustering out", "down|ann: RMA 123"}) {
     CAPTURE(state);
     machine.put("/slurm/node02", state);
     const auto looked = nodes->check(context, params);
@@ -1085,7 +1085,8 @@ TEST_CASE("slurm: nodes that others took out fail no test of all nodes, and are 
     CHECK(looked->note.find("node02") != std::string::npos);
     CHECK(looked->note.find("node01") == std::string::npos);
   }
-  for (const char* state : {"drained|muster reimage", "inval|Low CPUs", "down|ann: RMA 123", "idle*|none"}) {
+  for (const char* state :
+       {"drained|muster reimage", "inval|Low CPUs", "down|Node unexpectedly rebooted", "idle*|none"}) {
     CAPTURE(state);
     machine.put("/slurm/node02", state);
     CHECK(nodes->check(context, params)->holds == Holds::no);

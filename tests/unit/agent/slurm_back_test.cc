@@ -40,14 +40,15 @@ Json shipped(const std::string& phase, const std::string& state = "", bool in_ro
   std::ifstream in(source_dir() + "/playbooks/scheduler.yaml");
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto steps = parse_playbook(text).playbook.steps;
+  const Json with = {
+      {"node", {{"name", "node01"}}}, {"in_rollout", in_rollout}, {"drain_timeout_seconds", 0}};
   const auto found = std::find_if(steps.begin(), steps.end(), [&](const PlaybookStep& s) {
-    return s.phase == phase && s.module == "slurm_node" && (state.empty() || s.params["state"] == state);
+    if (s.phase != phase || s.module != "slurm_node") return false;
+    if (phase == "resume" && render_params(Json(s.when), with).value() != "yes") return false;
+    return state.empty() || s.params["state"] == state;
   });
   REQUIRE(found != steps.end());
-  Json out = render_params(
-                 found->params,
-                 {{"node", {{"name", "node01"}}}, {"in_rollout", in_rollout}, {"drain_timeout_seconds", 0}})
-                 .value();
+  Json out = render_params(found->params, with).value();
   out["deadline_seconds"] = 0;
   return out;
 }
@@ -186,7 +187,10 @@ TEST_CASE("slurm: the look before a reboot", "[steps]") {
            {"idle|muster reimage", Holds::no},  // 24.11 keeps the reason of a drain that has ended
            {"mixed|none", Holds::no},
            {"maint|none", Holds::no},
+           {"maint|muster reimage", Holds::no},  // 24.11, in a reservation that began since
            {"down|Not responding", Holds::no},
+           {"down|bad fan|ann|2026-11-29T09:48:25", Holds::yes, Holds::no},
+           {"fail|bad fan|ann|2026-11-29T09:48:25", Holds::yes, Holds::no},
            {"unknown|none", Holds::no},
            {"hibernating|muster reimage", Holds::no},
            {"draining@|weekly", Holds::no},  // drains that end with Slurm's own reboot
@@ -198,8 +202,9 @@ TEST_CASE("slurm: the look before a reboot", "[steps]") {
     machine.put("/slurm/node01", state);
     for (const bool rollout : {false, true}) {
       const auto looked = one.check(context, shipped("pause", "", rollout));
-      REQUIRE(looked.ok());
-      CHECK(looked->holds == (rollout ? in_rollout : right));
+      if (!looked.ok()) CHECK(looked.error().code == Code::denied);
+      CHECK((looked.ok() ? looked->holds : Holds::no) == (rollout ? in_rollout : right));
+      CHECK((rollout || looked.ok()));
     }
     CHECK(machine.get("/slurm/node01") == state);
     CHECK_FALSE(machine.called("scontrol"));
@@ -229,20 +234,24 @@ TEST_CASE("slurm: a drain by others keeps its reason, is waited for, and is not 
   CHECK_FALSE(machine.called("scontrol"));
 }
 
-TEST_CASE("slurm: a rollout waits for no drain of others, names it, and leaves it", "[steps]") {
-  // An operator drains the node while the rollout waits for its jobs.
+TEST_CASE("slurm: a rollout waits for no decision of others, names it, and leaves it", "[steps]") {
+  // An operator takes the node out before the rollout's drain, or while that waits for its jobs.
   struct Replaced : Process {
-    explicit Replaced(FakeMachine& of) : machine(of) {}
+    Replaced(FakeMachine& of, int at, std::string by) : machine(of), look(at), then(std::move(by)) {}
     Result<Output> run(const Command& command) override {
-      if (command.argv[0] == "sinfo" && ++looks == 3)
-        machine.put("/slurm/node01", "draining|bad fan|ann|2026-11-29T09:48:25");
+      if (command.argv[0] == "sinfo" && ++looks == look) machine.put("/slurm/node01", then);
       return machine.run(command);
     }
     FakeMachine& machine;
-    int looks = 0;
+    int look, looks = 0;
+    std::string then;
   };
   FakeMachine machine;
-  Replaced process(machine);
+  const int at = GENERATE(1, 3);
+  const std::string taken_out = std::string(GENERATE("draining", "down", "down*", "fail", "failing")) +
+                                "|bad fan|ann|2026-11-29T09:48:25";
+  CAPTURE(at, taken_out);
+  Replaced process(machine, at, taken_out);
   StepContext context{machine.context().files, process, "node01"};
   context.pause = 0;
   const StepModule& one = *find_step_module("slurm_node");
@@ -253,12 +262,52 @@ TEST_CASE("slurm: a rollout waits for no drain of others, names it, and leaves i
   const Status end = one.apply(context, pause);
   REQUIRE_FALSE(end.ok());
   CHECK(end.error().code == Code::denied);
-  CHECK(process.looks == 3);
+  CHECK(process.looks == at);
   for (const char* part : {"ann", "2026-11-29T09:48:25", "bad fan"})
     CHECK(end.error().message.find(part) != std::string::npos);
   // Given back: to that person.
-  REQUIRE(one.apply(context, shipped("resume")).ok());
-  CHECK(machine.get("/slurm/node01") == "draining|bad fan|ann|2026-11-29T09:48:25");
+  REQUIRE(one.apply(context, shipped("resume", "", true)).ok());
+  CHECK(machine.get("/slurm/node01") == taken_out);
+}
+
+TEST_CASE("slurm: a node that a person has set down is not drained and not resumed", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const std::string down = "down|bad fan|ann|2026-11-29T09:48:25";
+  machine.put("/slurm/node01", down);
+  machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
+  machine.put("/slurm-started/node01", "1060");
+  for (const Json& step : {shipped("pause"), shipped("drain"), shipped("cluster", "registered"),
+                           shipped("resume"), shipped("undrain"), shipped("cluster", "resume")}) {
+    CAPTURE(step);
+    REQUIRE(one.apply(context, step).ok());
+    const auto looked = one.check(context, step);
+    CHECK(looked->holds == Holds::yes);
+    for (const char* part : {"ann", "2026-11-29T09:48:25", "bad fan"})
+      CHECK(looked->note.find(part) != std::string::npos);
+  }
+  CHECK(machine.get("/slurm/node01") == down);
+  CHECK_FALSE(machine.called("scontrol update"));
+  // What slurmctld has set down by itself is no decision.
+  machine.put("/slurm/node01", "down*|Not responding");
+  REQUIRE(one.apply(context, shipped("drain")).ok());
+  CHECK(machine.get("/slurm/node01") == "drained|muster drain");
+}
+
+TEST_CASE("slurm: a rollout ends no drain of the health check, measured or not", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const std::string drained = "drained|muster health: memory_uncorrected +2 (mc1)";
+  machine.put("/slurm/node01", drained);
+  CHECK(one.apply(context, shipped("pause", "", true)).error().code == Code::denied);
+  const auto looked = one.check(context, shipped("resume", "", true));
+  CHECK(looked->holds == Holds::yes);
+  CHECK(looked->note.find("memory_uncorrected") != std::string::npos);
+  REQUIRE(one.apply(context, shipped("resume", "", true)).ok());
+  CHECK(machine.get("/slurm/node01") == drained);
+  CHECK_FALSE(machine.called("muster-health"));
 }
 
 TEST_CASE("slurm: what is no decision is taken over", "[steps]") {

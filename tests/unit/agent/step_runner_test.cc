@@ -35,6 +35,7 @@ struct Bench {
     plain.apply = [this](StepContext&, const Json& p) -> Status {
       ++applies;
       if (p["switch"] == "stuck") return fail(Code::failed, "does not move");
+      if (p["switch"] == "taken") return fail(Code::denied, "is held by ann");
       if (p["switch"] != "dead") on[p["switch"].get<std::string>()] = true;
       return Ok{};
     };
@@ -112,6 +113,16 @@ TEST_CASE("what a check notes is the step's message, whether it held already or 
   CHECK(outcome.result["steps"][0]["message"] == "it is upside down");
   CHECK(outcome.result["steps"][1]["message"] == "it is upside down");
   CHECK(outcome.result["steps"][2]["message"] == "");
+}
+
+TEST_CASE("the step that was denied is named, if the order failed for it", "[agent]") {
+  Bench b;
+  const bool mandatory = GENERATE(true, false);
+  b.add("plain", "taken", mandatory);
+  b.add("plain", "stuck");
+  const auto outcome = b.run();
+  CHECK(outcome.status.error().code == Code::failed);
+  CHECK(outcome.result.value("denied", "") == (mandatory ? "plain/taken/0" : ""));
 }
 
 TEST_CASE("mode check writes nothing and says what is not so", "[agent]") {

@@ -298,6 +298,25 @@ TEST_CASE("an order is not prepared while a precondition does not hold, and noth
   CHECK(b.machine.calls.empty());
 }
 
+TEST_CASE("a precondition about which others have decided is named as denied", "[agent]") {
+  Preconditions b;
+  wire::WorkOrder order = order_of(OrderKind::boot_slot);
+  order.preconditions = Json::array({{{"id", "a/drained"},
+                                      {"module", "slurm_node"},
+                                      {"params",
+                                       {{"node", "node01"},
+                                        {"state", "drain"},
+                                        {"reason", "muster reimage"},
+                                        {"only_reason", "muster reimage"}}}}});
+  const bool person = GENERATE(true, false);
+  b.machine.put("/slurm/node01", person ? "drained|bad fan" : "idle|none");
+  const WorkOutcome end = b.run(order);
+  CHECK(end.status.error().code == Code::conflict);
+  CHECK(end.result["precondition"] == "a/drained");
+  CHECK(end.result.value("denied", "") == (person ? "a/drained" : ""));
+  CHECK(b.called.empty());
+}
+
 TEST_CASE("a node leaves at once, or looks once more where the report took long", "[agent]") {
   struct Row {
     OrderKind kind;

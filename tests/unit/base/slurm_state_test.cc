@@ -26,11 +26,14 @@ std::string in_words(const State& s) {
   add(s.drained(), "drained");
   add(s.lacking, "lacking");
   add(s.absent, "absent");
+  add(s.down, "down");
   add(s.maintained, "maintained");
   add(s.reboots, "reboots");
   add(s.away(), "away");
   return out;
 }
+
+const State kDrained = slurm::read_state("drained"), kDown = slurm::read_state("down");
 
 struct Row {
   const char* words;
@@ -46,7 +49,8 @@ const Row kRows[] = {
     {"maint", "unclear maintained away"},
     {"reboot boot", "unclear absent reboots away"},
     {"unknown unk cloud resume resm undrain dynamic_norm dynamic_future power_up", "unclear absent away"},
-    {"down future futr error err no_respond power_down powering_down powered_down pow_dn "
+    {"down", "absent down away"},
+    {"future futr error err no_respond power_down powering_down powered_down pow_dn "
      "powering_up "
      "pow_up",
      "absent away"},
@@ -65,9 +69,10 @@ const Row kRows[] = {
     {"ALLOCATED+DRAIN+INVALID_REG", "busy draining lacking away"},
     {"IDLE+MAINTENANCE+RESERVED", "maintained away"},
     {"IDLE+DRAIN+MAINTENANCE+RESERVED", "draining drained maintained away"},
-    {"DOWN+DRAIN IDLE+POWER_DRAIN", "draining drained absent away"},
-    {"DOWN+DRAIN+REBOOT_ISSUED IDLE+DRAIN+NOT_RESPONDING+REBOOT_REQUESTED",
-     "draining drained absent reboots away"},
+    {"DOWN+DRAIN", "draining drained absent down away"},
+    {"IDLE+POWER_DRAIN", "draining drained absent away"},
+    {"DOWN+DRAIN+REBOOT_ISSUED", "draining drained absent down reboots away"},
+    {"IDLE+DRAIN+NOT_RESPONDING+REBOOT_REQUESTED", "draining drained absent reboots away"},
     {"IDLE+NOT_RESPONDING IDLE*+CLOUD IDLE+POWERED_DOWN IDLE+POWERING_DOWN IDLE+POWER_DOWN "
      "IDLE+POWERING_UP",
      "absent away"},
@@ -94,6 +99,7 @@ TEST_CASE("slurm's states: each mark adds to each word, and takes nothing away",
         CHECK(marked.unknown.empty());
         CHECK(marked.draining == bare.draining);
         CHECK(marked.lacking == bare.lacking);
+        CHECK(marked.down == bare.down);
         CHECK(marked.busy == (bare.busy || mark == '+'));
         CHECK(marked.absent == (bare.absent || std::string("*~#!%^").find(mark) != std::string::npos));
         CHECK(marked.reboots == (bare.reboots || mark == '@' || mark == '^'));
@@ -121,6 +127,9 @@ TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the lette
       // As Slurm leaves them after a reboot that it made.
       {"muster reimage : reboot issued", Drain::reimage},
       {"muster drain : reboot timed out", Drain::drain},
+      {"muster reimage : reboot requested : reboot issued", Drain::reimage},
+      // 24.11 adds it when a boot takes longer than SlurmdTimeout.
+      {"muster reimage : Not responding", Drain::reimage},
       {"muster reimage : Low RealMemory (reported:900 < 100.00% of configured:1000)", Drain::reimage},
       {"Low RealMemory (reported:900 < 100.00% of configured:1000)", Drain::registration},
       {"Low socket*core*thread count, Low CPUs", Drain::registration},
@@ -133,7 +142,8 @@ TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the lette
   for (const auto& [reason, right] : reasons) {
     INFO(reason);
     CHECK(slurm::drain_of(reason) == right);
-    CHECK(slurm::is_decision(right) == (right == Drain::drain || right == Drain::health));
+    CHECK(slurm::is_decision(kDrained, reason) == (right == Drain::drain || right == Drain::health));
+    CHECK_FALSE(slurm::is_decision(kDown, reason));
   }
   for (const char* reason :
        {"", "none", "muster", "mustering out: replace this old box", "muster reimages",
@@ -142,12 +152,27 @@ TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the lette
         "bad fan", "weekly : reboot issued", "Lower the blinds", "Not responding"}) {
     INFO(reason);
     CHECK(slurm::drain_of(reason) == Drain::person);
+    CHECK(slurm::is_decision(kDrained, reason));
   }
   for (const char* own_words : {"gres/gpu 3 is dead, RMA 77", "gres/gpu", "gres/gpu counts wrongly"}) {
     INFO(own_words);
     CHECK(slurm::drain_of(own_words) == Drain::person);
   }
-  CHECK(slurm::is_decision(Drain::person));
+}
+
+TEST_CASE("slurm's states: who has set a node down", "[slurm]") {
+  for (const char* reason : {"", "bad fan", "RMA 123 : ask Ann", "Not responding to Ann", "reboot loop"}) {
+    INFO(reason);
+    for (const char* down : {"down", "down*"}) CHECK(slurm::is_decision(slurm::read_state(down), reason));
+    for (const char* other : {"idle", "idle*", "powered_down", "unknown", "reboot^"})
+      CHECK_FALSE(slurm::is_decision(slurm::read_state(other), reason));
+  }
+  // By slurmctld, which leaves a reason in front that outlasted its drain.
+  for (const char* reason : {"Not responding", "Node unexpectedly rebooted", "bad fan : Not responding",
+                             "weekly : reboot issued : reboot timed out", "ResumeTimeout reached"}) {
+    INFO(reason);
+    CHECK_FALSE(slurm::is_decision(kDown, reason));
+  }
 }
 
 TEST_CASE("slurm's releases: the archives' versions are known, with the cgroups that each reads", "[slurm]") {

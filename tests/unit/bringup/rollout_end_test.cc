@@ -70,7 +70,7 @@ TEST_CASE("rollout end: accepted by this run, also degraded, and by no other", "
   CHECK(c.end().outcome == Outcome::quarantined);
 }
 
-TEST_CASE("rollout end: given back before its system was left is its jobs, and else a failure",
+TEST_CASE("rollout end: given back before its system was left is its jobs or others', else a failure",
           "[rollout][bringup]") {
   Case jobs;
   jobs.did("write", "succeeded");
@@ -92,6 +92,23 @@ TEST_CASE("rollout end: given back before its system was left is its jobs, and e
   resumed.happened("boot", "abandoned", {{"message", "it has jobs"}});
   resumed.happened("", "returned", {{"reason", "it has jobs"}});
   CHECK(resumed.end().outcome == Outcome::jobs);
+  Case denied;  // while its jobs were waited for, others took it out
+  denied.did("write", "succeeded");
+  denied.happened("pause", "intent");
+  denied.happened("pause", "failed", {{"code", "failed"}, {"result", {{"denied", "scheduler/x"}}}});
+  denied.happened("", "returned", {{"reason", "drained by ann"}});
+  CHECK(denied.end().outcome == Outcome::left);
+  CHECK(denied.end().reason == "drained by ann");
+  Case late;  // and so behind its pause
+  late.did("write", "succeeded");
+  late.did("pause", "succeeded");
+  late.happened("boot", "intent");
+  late.happened(
+      "boot", "failed",
+      {{"code", "conflict"}, {"result", {{"precondition", "scheduler/x"}, {"denied", "scheduler/x"}}}});
+  late.happened("boot", "abandoned", {{"message", "drained by ann"}});
+  late.happened("", "returned", {{"reason", "drained by ann"}});
+  CHECK(late.end().outcome == Outcome::left);
   Case write;
   write.did("write", "failed");
   write.happened("", "returned", {{"reason", "disk"}});

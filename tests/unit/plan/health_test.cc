@@ -259,8 +259,9 @@ TEST_CASE("a reason that is not the health check's stays, and the finding waits 
           "[plan][scheduler]") {
   Bench bench;
   bench.counted({kHardware});
-  const char* reason = GENERATE("broken fan", "muster reimage", "muster drain");
-  bench.slurm("hgx01", std::string("idle+drain 100 ") + reason);
+  const char* shown = GENERATE("idle+drain 100 broken fan", "idle+drain 100 muster reimage",
+                               "idle+drain 100 muster drain", "idle+fail 100 broken fan");
+  bench.slurm("hgx01", shown);
   CHECK(bench.health() == 1);  // no job is to start
   CHECK(bench.drained().empty());
   bench.slurm("hgx01", "idle Unknown none");

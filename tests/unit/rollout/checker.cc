@@ -96,6 +96,11 @@ void Checker::judged(const ModelRun& run) {
         memory.turn = id_;
         progress_ = true;
         break;
+      case Outcome::left:  // no turn of its own: it is due as before
+        postponed_[at] = window_;
+        progress_ = true;
+        ++counts.left;
+        break;
       case Outcome::held:
       case Outcome::not_begun:
         break;

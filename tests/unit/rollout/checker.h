@@ -6,6 +6,7 @@
 //     no canary, and goes last;
 //   - a start is refused, and a rollout stops, only if nothing that is not held could go on;
 //   - while a node could be taken, no other has its turn more than twice, over builds and approvals;
+//   - one that others took out while it was under way is due as if it had not been chosen;
 //   - a batch begins within the length of a window, and any time within it if the clock was right.
 // In the calm, when nothing goes wrong any more:
 //   - a node whose jobs end has its turn after at most as many nights with a full batch as all nodes need,
@@ -27,11 +28,12 @@ namespace muster::rollout::sim {
 struct Counts {
   int batches = 0, canaries = 0, updated = 0, prefetched = 0, held = 0, named = 0, refused = 0;
   int no_canary = 0, skipped = 0;  // nodes left for that reason, each step
+  int left = 0;                    // nodes given back because others had taken them out
 
   void add(const Counts& other) {
     for (int Counts::*one :
          {&Counts::batches, &Counts::canaries, &Counts::updated, &Counts::prefetched, &Counts::held,
-          &Counts::named, &Counts::refused, &Counts::no_canary, &Counts::skipped})
+          &Counts::named, &Counts::refused, &Counts::no_canary, &Counts::skipped, &Counts::left})
       this->*one += other.*one;
   }
 };

@@ -344,8 +344,9 @@ void Model::reboot(ModelRun& run) {
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     const size_t at = run.nodes[i];
     if (run.over[i]) continue;
-    if (!truth[at].paused || (run.rollout != 0 && view.nodes[at].maintenance)) {
-      come_to(run, i, Outcome::jobs);
+    const bool left = run.rollout != 0 && view.nodes[at].maintenance;
+    if (left || !truth[at].paused) {
+      come_to(run, i, left ? Outcome::left : Outcome::jobs);
       continue;
     }
     view.nodes[at].online = false;

@@ -60,13 +60,15 @@ TEST_CASE("rollout nights: no promise is broken, whatever happens", "[rollout]")
                   << counts.batches << ", canaries " << counts.canaries << ", nodes updated "
                   << counts.updated << ", prefetched " << counts.prefetched << ", images held " << counts.held
                   << ", canaries named " << counts.named << ", left without a canary " << counts.no_canary
-                  << ", skipped " << counts.skipped << ", starts refused " << counts.refused << ", done "
-                  << all.finished << ", stopped by canary " << all.stopped_by_canary << ", budget "
-                  << all.stopped_by_budget << ", another target " << all.stopped_by_target);
+                  << ", skipped " << counts.skipped << ", left to others " << counts.left
+                  << ", starts refused " << counts.refused << ", done " << all.finished
+                  << ", stopped by canary " << all.stopped_by_canary << ", budget " << all.stopped_by_budget
+                  << ", another target " << all.stopped_by_target);
   // A simulation in which something never happens checks nothing of it.
-  for (const int count : {all.restarts, all.built, all.unbuilt, counts.canaries, counts.prefetched,
-                          counts.held, counts.named, counts.no_canary, counts.skipped, counts.refused,
-                          all.stopped_by_canary, all.stopped_by_budget, all.stopped_by_target, all.finished})
+  for (const int count :
+       {all.restarts, all.built, all.unbuilt, counts.canaries, counts.prefetched, counts.held, counts.named,
+        counts.no_canary, counts.skipped, counts.left, counts.refused, all.stopped_by_canary,
+        all.stopped_by_budget, all.stopped_by_target, all.finished})
     CHECK(count > 0);
 }
 

@@ -95,6 +95,29 @@ TEST_CASE("rollout record: a refused node is remembered like one that was given 
   CHECK(nodes_of(view, *record.row) == Places{1});
 }
 
+TEST_CASE("rollout record: a node that others took out has its turn in the next night at once", "[rollout]") {
+  View view = cluster(4, 1);
+  Record record = started(approved({}, approval_of("new")), "new");
+  record = after_batch(record, view, Outcome::accepted, 5);  // the canary
+  view.nodes[0].image_now = "new";
+  const bool left = GENERATE(true, false);
+  record = after_batch(record, view, left ? Outcome::left : Outcome::jobs, 6);
+  CHECK(record.row->postponed.at("n01").reason == "as the test says");
+  CHECK(record.row->postponed.at("n01").night == record.night);
+  CHECK(record.past.at("n01").postponed == (left ? 0 : 1));
+  recall(view, record, 0);
+  CHECK(nodes_of(view, *record.row) == Places{2});  // not again in this window
+  // The next night has new images, and a canary has proven them.
+  ++record.night;
+  for (Node& node : view.nodes) node.image_wanted = "newer";
+  record = with_builds(record, record, {"gpu"}).value();
+  record = after_builds(record, approval_of("newer"), "t2");
+  view.target = "t2";
+  record.row->proven["newer"] = 1;
+  recall(view, record, 0);
+  CHECK(nodes_of(view, *record.row) == Places{left ? 1u : 2u});
+}
+
 TEST_CASE("rollout record: a held image is held in its next build, and not after an approval", "[rollout]") {
   View view = cluster(3, 1);
   Record record = started(approved({}, approval_of("new")), "new");

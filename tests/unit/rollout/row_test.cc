@@ -41,7 +41,7 @@ TEST_CASE("rollout row: a batch that never began leaves no trace but its number"
 }
 
 TEST_CASE("rollout row: each outcome is kept as what it is", "[rollout]") {
-  const Row row = with_run(under_way(7), 5).value();
+  const Row row = with_run(under_way(8), 5).value();
   const RunEnd end{5,
                    3,
                    false,
@@ -50,14 +50,16 @@ TEST_CASE("rollout row: each outcome is kept as what it is", "[rollout]") {
                     {"n02", {Outcome::quarantined, "silent"}},
                     {"n03", {Outcome::held, "under repair"}},
                     {"n04", {Outcome::jobs, "job 12"}},
-                    {"n05", {Outcome::not_begun, ""}}}};
+                    {"n05", {Outcome::not_begun, ""}},
+                    {"n07", {Outcome::left, "drained by ann"}}}};
   const Row after = judged(row, end).value();
   CHECK(after.done == std::map<std::string, int64_t>{{"n00", 5}});
   CHECK(after.failed.size() == 3);  // with n06, of which the run says nothing
   CHECK(after.failed.at("n01").returned);
   CHECK_FALSE(after.failed.at("n02").returned);
   CHECK_FALSE(after.failed.at("n06").returned);
-  REQUIRE(after.postponed.size() == 1);
+  REQUIRE(after.postponed.size() == 2);
+  CHECK(after.postponed.at("n07").night == 3);
   CHECK(after.postponed.at("n04").night == 3);
   CHECK(after.postponed.at("n04").times == 1);
   CHECK_FALSE(after.paused);
