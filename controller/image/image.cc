@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/split.h"
 #include "base/utf8.h"
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
@@ -194,9 +195,16 @@ Status make_file_system(const Build& b, const std::string& raw) {
   c.env = {{"MKE2FS_CONFIG", b.tree() + "/etc/mke2fs.conf"},
            {"E2FSPROGS_FAKE_TIME", kEpoch},
            {"SOURCE_DATE_EPOCH", kEpoch},
+           {"LC_ALL", "C.UTF-8"},
            {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
   c.deadline = 20 * kMinute;
   auto out = run_ok(b.process, c);
+  // Those of a newer release have features that this builder's mke2fs does not know; that e2fsck knows the
+  // builder's.
+  if (!out && has(out.error().message, "Invalid filesystem option set")) {
+    c.env.erase("MKE2FS_CONFIG");
+    out = run_ok(b.process, c);
+  }
   if (!out) return std::move(out).error().with("making the file system");
   return Ok{};
 }

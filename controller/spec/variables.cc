@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "controller/spec/address.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -15,6 +16,29 @@ struct NeededVariable {
   const char *variable, *needs;
 };
 constexpr NeededVariable kNeeded[] = {{"pyxis_url", "enroot_url"}};  // pyxis starts enroot
+
+// "10.201.0.1/24": the address that the bridge itself has, and its network.
+std::string wrong_bridge(const std::string& value) {
+  const size_t slash = std::min(value.find('/'), value.size());
+  const auto address = parse_ipv4(value.substr(0, slash));
+  const auto size = parse_cidr("0.0.0.0" + value.substr(slash));
+  if (address && size.ok() && Cidr{*address & size->mask(), size->prefix}.hosts(*address)) return "";
+  return fmt::format("'{}' is not the address of a bridge with its network, such as 10.201.0.1/24", value);
+}
+
+std::string wrong_number(const std::string& value) {
+  constexpr size_t kMostDigits = 7;
+  const bool is_number = value.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number && value[0] != '0' && value.size() <= kMostDigits) return "";
+  return fmt::format("'{}' is not a whole number above 0, such as 500", value);
+}
+
+// A variable whose value has a form. `wrong`: "" if it has.
+struct FormedVariable {
+  const char* variable;
+  std::string (*wrong)(const std::string& value);
+};
+constexpr FormedVariable kFormed[] = {{"docker_bridge", wrong_bridge}, {"container_cache_gib", wrong_number}};
 
 bool is_set(const std::map<std::string, std::string>& vars, const std::string& name) {
   const auto found = vars.find(name);
@@ -53,6 +77,10 @@ std::vector<WrongVariable> wrong_variables(const std::map<std::string, std::stri
   for (const auto& [variable, needs] : kNeeded)
     if (is_optional(groups, variable) && is_set(vars, variable) && !is_set(vars, needs))
       out.push_back({variable, fmt::format("needs `{}`, too", needs)});
+  for (const auto& [variable, wrong] : kFormed)
+    if (is_optional(groups, variable) && is_set(vars, variable))
+      if (std::string reason = wrong(vars.at(variable)); !reason.empty())
+        out.push_back({variable, std::move(reason)});
   for (const auto& [name, value] : vars) {
     if (is_optional(groups, name) || std::find(known.begin(), known.end(), name) != known.end()) continue;
     if (const std::string near = nearest_spelling(name, unset); !near.empty())

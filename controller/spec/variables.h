@@ -19,8 +19,9 @@ struct WrongVariable {
 // True if one of the groups has this variable.
 bool is_optional(const VarGroups& groups, const std::string& name);
 
-// Variables whose group is not complete, those of no use without another that is not set, and those that are
-// probably misspelt: close to an optional variable that is not set. Names in `known` are right in any case.
+// Variables whose group is not complete, those of no use without another that is not set, those whose value
+// has a wrong form, and those that are probably misspelt: close to an optional variable that is not set.
+// Names in `known` are never misspelt.
 std::vector<WrongVariable> wrong_variables(const std::map<std::string, std::string>& vars,
                                            const VarGroups& groups, const std::vector<std::string>& known);
 

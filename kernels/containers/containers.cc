@@ -8,7 +8,8 @@
 // Structure:   docker and podman import the test container as an image, which is removed afterwards;
 //              apptainer and enroot use its folder. Of each engine first a container without devices: where
 //              even this one does not start, nothing is known about devices. Then one with all GPUs, and one
-//              with all RDMA devices.
+//              with all RDMA devices. enroot's environ.d may request the GPUs for all containers: the first
+//              and the last take that back.
 // Expected:    no device is missing. Reports of other tools: a CDI file that an engine does not find or that
 //              is older than the driver, and device files that are there and denied by the cgroup.
 #include "kernels/containers/containers.h"
@@ -60,6 +61,19 @@ bool offers_gpus(const Files& files, const Arguments& folders) {
     for (const auto& name : files.list(folder))
       if ((name.ends_with(".yaml") || name.ends_with(".json")) &&
           has(files.read(folder + "/" + name).value_or(""), kCdiGpus))
+        return true;
+  return false;
+}
+
+constexpr const char* kVisibleGpus = "NVIDIA_VISIBLE_DEVICES=";  // enroot's hook for GPUs reads it
+const std::string kNoGpus = std::string(kVisibleGpus) + "void";
+
+// enroot requests GPUs for each container: without what its hook needs, none starts.
+bool always_requests_gpus(const Files& files) {
+  const std::string folder = "/etc/enroot/environ.d";
+  for (const auto& name : files.list(folder))
+    for (const auto& line : split_lines(files.read(folder + "/" + name).value_or("")))
+      if (name.ends_with(".env") && line.starts_with(kVisibleGpus) && line != kVisibleGpus && line != kNoGpus)
         return true;
   return false;
 }
@@ -142,8 +156,9 @@ std::vector<Engine> find_engines(const Files& files, Process& process) {
     out.push_back(std::move(*apptainer));
   }
   if (auto enroot = find_by_version(process, "enroot", "version")) {
-    enroot->gpus.arguments = {"-e", "NVIDIA_VISIBLE_DEVICES=all"};
-    if (is_not_installed(query(process, {"nvidia-container-cli", "--version"})))
+    enroot->gpus.arguments = {"-e", std::string(kVisibleGpus) + "all"};
+    if (!always_requests_gpus(files) &&
+        is_not_installed(query(process, {"nvidia-container-cli", "--version"})))
       enroot->gpus.lacks = "enroot's hook for GPUs needs nvidia-container-cli, which is not installed";
     out.push_back(std::move(*enroot));
   }
@@ -185,8 +200,8 @@ Paths opened(Paths paths, const DeviceFiles& devices) {
 // The commands with which one engine starts the test container.
 struct Commands {
   std::vector<Arguments> make = {}, remove = {};
-  Arguments start = {}, end = {};  // those before and after the request for devices
-  Arguments rdma = {};             // that for all RDMA devices
+  Arguments start = {}, end = {};   // those before and after the request for devices
+  Arguments plain = {}, rdma = {};  // the request for no device, and that for all RDMA devices
   std::map<std::string, std::string> env = {};
 };
 
@@ -197,7 +212,9 @@ Commands commands_of(const std::string& engine, const TestContainer& container, 
   if (engine == "enroot")
     return {.start = {engine, "start"},
             .end = {last_component(tree), kContainersProgram},
-            .rdma = {"-e", "MELLANOX_VISIBLE_DEVICES=all"},
+            .plain = {"-e", kNoGpus},
+            // Its hook for RDMA knows the devices of one vendor only.
+            .rdma = {"-e", kNoGpus, "-m", "/dev/infiniband:/dev/infiniband"},
             .env = {{"ENROOT_DATA_PATH", container.folder()}}};
   const std::string archive = container.folder() + "/root.tar", name = "muster-accept-" + container.id(),
                     image = "localhost/muster-accept:" + container.id();
@@ -224,6 +241,7 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
+  const Arguments& plain() const { return commands_.plain; }
   const Arguments& rdma() const { return commands_.rdma; }
 
   Status make() const {
@@ -299,7 +317,7 @@ Measurement measure(const Trial& trial, const Engine& engine, const OwnDevices& 
                 {"absent", Json::array()},
                 {"verified", "a program in a container opened each device file"}};
   if (const Status made = trial.make(); !made.ok()) return unusable(out, engine.name, made.error().message);
-  if (const auto plain = trial.start({}); !plain.ok())
+  if (const auto plain = trial.start(trial.plain()); !plain.ok())
     return unusable(out, engine.name, plain.error().message);
   const auto request = [&](const Kind& kind, const Paths& expected, const Arguments& arguments) {
     const auto inside = trial.start(arguments);

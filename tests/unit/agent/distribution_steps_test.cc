@@ -1,8 +1,13 @@
 // What steps do on systems that differ: names of packages, cloud-init, needrestart, and Slurm's cgroups.
+#include <fmt/format.h>
+
+#include <tuple>
+
 #include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/unit/agent/step_run.h"
+#include "tests/unit/plan/shipped.h"
 
 namespace muster {
 namespace {
@@ -22,6 +27,32 @@ TEST_CASE("package: more names for one release or one distribution, and for no o
   CHECK(r.check("package", params)->diff == "not installed: two; not installed: one");
   const Json unknown = {{"names", {"cuda"}}, {"also", {{"nobel", {"one"}}}}};
   CHECK(r.check("package", unknown).error().code == Code::invalid);
+}
+
+TEST_CASE("a host with Docker's own packages keeps them", "[containers]") {
+  Run r;
+  r.machine.put("/etc/os-release", "ID=debian\nVERSION_CODENAME=trixie\n");
+  const auto shipped = testing::shipped_playbooks();
+  const auto lacks = [&](const char* playbook, const char* step_name, const std::string& what) {
+    for (const auto& step : shipped.at(playbook).steps)
+      if (step.name == step_name)
+        return r.check("package", step.params)->diff.find(what) != std::string::npos;
+    FAIL(playbook << " has no step " << step_name);
+    return false;
+  };
+  std::string status;
+  for (const char* name : {"docker-ce", "docker-ce-cli", "containerd.io"})
+    status += fmt::format("Package: {}\nStatus: install ok installed\nVersion: 5:28.5.1-1\n\n", name);
+  for (const auto& [playbook, step, other] :
+       {std::tuple{"containers", "engines", "podman"}, std::tuple{"hpc", "packages", "ucx-utils"}}) {
+    CAPTURE(playbook);
+    r.machine.put("/var/lib/dpkg/status", status);
+    CHECK_FALSE(lacks(playbook, step, "docker"));
+    CHECK(lacks(playbook, step, other));
+    r.machine.put("/var/lib/dpkg/status", "");
+    CHECK(lacks(playbook, step, "docker.io"));
+    CHECK(lacks(playbook, step, "docker-cli"));
+  }
 }
 
 // Keeps the environment of the last program.

@@ -42,6 +42,7 @@ class PaperDebian : public Process {
   std::string resolver = {}, packed_resolver = {};  // while packages are installed, and in the file system
   std::set<std::string> packed = {};                // names in /srv of the tree that became a file system
   std::string features = {};                        // the settings of that file system, as the tree has them
+  std::string unknown = {};                         // settings with a feature that this mke2fs does not know
   bool capable = false;                // a program of the tree has capabilities; the real mke2fs is run
   std::string packed_capability = {};  // of this program, in the file system
 
@@ -57,7 +58,11 @@ class PaperDebian : public Process {
     }
     if (argv[0] == "apt-get") return Output{0, "http://m/debian|s|main|\nhttp://m/debian|s|new|\n", ""};
     if (argv[0] == "mke2fs") {
-      features = Files("/").read(command.env.at("MKE2FS_CONFIG")).value_or("none");
+      const auto settings = command.env.find("MKE2FS_CONFIG");
+      features = settings == command.env.end() ? "the builder's"
+                                               : Files("/").read(settings->second).value_or("none");
+      if (!unknown.empty() && features == unknown)
+        return Output{1, "", "Invalid filesystem option set: has_journal,orphan_file\n"};
       const auto names = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1)).list("/srv");
       packed = {names.begin(), names.end()};
       packed_resolver = Files(*(std::find(argv.begin(), argv.end(), "-d") + 1))
@@ -205,6 +210,14 @@ TEST_CASE("an image's file system is made with the settings of its own release",
   Bench b;
   REQUIRE(b.build());
   CHECK(b.debian.features == "of Paper 1");
+}
+
+TEST_CASE("a builder that does not know a newer release's features makes the file system with its own",
+          "[image]") {
+  Bench b;
+  b.debian.unknown = "of Paper 1";
+  REQUIRE(b.build());
+  CHECK(b.debian.features == "the builder's");
 }
 
 TEST_CASE("a build says which modules the kernel lacks", "[image]") {

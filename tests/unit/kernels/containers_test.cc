@@ -18,6 +18,7 @@ namespace {
 
 using Set = std::set<std::string>;
 
+const std::string kNoGpus = "NVIDIA_VISIBLE_DEVICES=void";
 // Two GPUs, two RDMA devices, and a virtual function, which is none.
 constexpr const char* kNode = R"(/proc/driver/nvidia/gpus/0000:17:00.0/information = Device Minor: 	 0
 /proc/driver/nvidia/gpus/0000:2a:00.0/information = Device Minor: 	 1
@@ -50,7 +51,8 @@ struct Node : Process {
   std::map<std::string, std::string> others = {};  // engine -> version
   std::map<std::string, Output> refuses = {};      // engine, or word of a request -> its answer
   Set images = {}, hidden = {}, shut = {};
-  Set noexec = {};  // folders
+  Set noexec = {};               // folders
+  std::string broken_hook = {};  // what enroot's hook for GPUs prints, for all containers that request GPUs
   std::vector<std::vector<std::string>> runs = {};
   std::string program = dir.path("program");
 
@@ -83,6 +85,8 @@ struct Node : Process {
     if (argv[1] == "rm") return Output{1, "", "no such container"};
     for (const auto& word : argv)
       if (const auto refused = refuses.find(word); refused != refuses.end()) return refused->second;
+    if (argv[0] == "enroot" && !broken_hook.empty() && !std::count(argv.begin(), argv.end(), kNoGpus))
+      return Output{1, "", broken_hook};
     const bool there =
         argv[0] == "apptainer" ? exists(argv[argv.size() - 2] + argv.back())
         : argv[0] == "enroot"
@@ -114,7 +118,7 @@ struct Node : Process {
     };
     const bool gpus = has_word("nvidia.com/gpu=all") || has_word("--gpus") || has_word("--nv") ||
                       has_word("NVIDIA_VISIBLE_DEVICES=all");
-    const bool all_rdma = argv[0] == "apptainer" || has_word("MELLANOX_VISIBLE_DEVICES=all");
+    const bool all_rdma = argv[0] == "apptainer" || has_word("/dev/infiniband:/dev/infiniband");
     DeviceFiles out;
     for (const auto& [path, why] : open_devices(files)) {
       const bool granted = path.starts_with("/dev/nvidia") ? gpus : all_rdma || has_word(path);
@@ -201,6 +205,42 @@ TEST_CASE("containers: GPUs of an enroot without NVIDIA's toolkit are not looked
   const Json result = result_of(node.look(), "enroot");
   CHECK_FALSE(result["metrics"].contains("gpus_missing"));
   CHECK(value(result, "rdma_missing") == 0);
+}
+
+TEST_CASE("containers: where enroot requests the GPUs for all containers, they are looked at all the same",
+          "[containers]") {
+  Node node;
+  node.others = {{"enroot", "4.1.2"}};
+  node.broken_hook = "[ERROR] Command failed: /etc/enroot/hooks.d/98-nvidia.sh";
+  const auto write = [&](const std::string& text) {
+    REQUIRE(node.files.write("/etc/enroot/environ.d/60-muster.env", text).ok());
+  };
+  // Also without NVIDIA's toolkit: no container of a user starts then.
+  write("NVIDIA_VISIBLE_DEVICES=all\n");
+  const Json result = result_of(node.look(), "enroot");
+  CHECK(result["outcome"] == "measured");
+  CHECK(value(result, "gpus_missing") == 2);
+  CHECK(moved(result, "gpus_missing") == Set{"all GPUs in enroot (" + node.broken_hook + ")"});
+  CHECK(value(result, "rdma_missing") == 0);
+  for (const char* none : {"NVIDIA_VISIBLE_DEVICES=void\n", "NVIDIA_VISIBLE_DEVICES=\n", "A=NVIDIA\n"}) {
+    CAPTURE(none);
+    write(none);
+    CHECK_FALSE(result_of(node.look(), "enroot")["metrics"].contains("gpus_missing"));
+  }
+}
+
+TEST_CASE("containers: RDMA devices of each vendor are requested of enroot", "[containers]") {
+  Node node;
+  node.others = {{"enroot", "4.1.2"}};
+  for (const char* device : {"irdma0", "bnxt_re0", "efa_0"}) {
+    CAPTURE(device);
+    REQUIRE(node.files.write("/sys/class/infiniband_verbs/uverbs0/ibdev", std::string(device) + "\n").ok());
+    REQUIRE(node.files.write("/sys/class/infiniband/" + std::string(device) + "/ports/1/state", "4: ACTIVE\n")
+                .ok());
+    const Json result = result_of(node.look(), "enroot");
+    CHECK(value(result, "rdma_devices") == 2);
+    CHECK(value(result, "rdma_missing") == 0);
+  }
 }
 
 TEST_CASE("containers: an engine that starts, and not with the GPUs, gives none of them", "[containers]") {

@@ -172,6 +172,79 @@ TEST_CASE("a folder that another user has made in a declared user's name is not 
   CHECK(::access((own + "/kept").c_str(), F_OK) == 0);
 }
 
+// The step that removes what was written for variables, with a systemctl that notes how it was called.
+struct Leftovers {
+  static constexpr const char* kStep = "nothing of variables that were set earlier";
+  TempDir dir = {};
+  Leftovers() {
+    dir.write("bin/systemctl", "#!/bin/sh\necho \"$*\" >> " + dir.path("calls") + "\n");
+    REQUIRE(::chmod(dir.path("bin/systemctl").c_str(), 0755) == 0);
+  }
+  int run(const char* what, const std::string& files, const std::string& ucx) const {
+    const Json& argv = step_of(shipped("containers"), kStep).params[what];
+    return make_process()
+        ->run({.argv = {"sh", "-c", argv.at(2).get<std::string>(), "sh", files, ucx},
+               .env = {{"PATH", dir.path("bin") + ":/usr/bin:/bin"}}})
+        ->exit_code;
+  }
+  bool has(const std::string& name) const { return ::access(dir.path(name).c_str(), F_OK) == 0; }
+};
+
+TEST_CASE("what muster wrote for a variable goes with it, and nothing else does", "[containers]") {
+  const Leftovers left;
+  const std::string proxy = "docker.service.d/30-muster-proxy.conf", timer = "cache.timer";
+  const std::string ucx = left.dir.path("ucx.conf");
+  std::string files;
+  for (const std::string& name : {proxy, timer, std::string("config.json.muster"), std::string("absent")}) {
+    if (name != "absent") left.dir.write(name, "x");
+    files += left.dir.path(name) + " ";
+  }
+  left.dir.write("config.json", "logins");
+  left.dir.write("ucx.conf", "A=1\n# Written by muster, for docker_bridge:\nUCX_NET_DEVICES=eth0\nB=2\n");
+  CHECK(left.run("check", files, ucx) != 0);
+  CHECK(left.run("argv", files, ucx) == 0);
+  CHECK(left.run("check", files, ucx) == 0);
+  for (const std::string& name : {proxy, timer, std::string("config.json")}) {
+    INFO(name);
+    CHECK_FALSE(left.has(name));
+  }
+  CHECK(left.dir.read("ucx.conf") == "A=1\nB=2\n");
+  CHECK(left.dir.read("calls") == "disable --now cache.timer\ndaemon-reload\ntry-restart docker\n");
+}
+
+TEST_CASE("a site's own logins and transports stay, and nothing is restarted", "[containers]") {
+  const Leftovers left;
+  left.dir.write("config.json", "logins");
+  left.dir.write("ucx.conf", "UCX_NET_DEVICES=eth0\n");
+  const std::string files = left.dir.path("config.json.muster"), ucx = left.dir.path("ucx.conf");
+  CHECK(left.run("check", files, ucx) == 0);
+  CHECK(left.run("argv", files, ucx) == 0);
+  CHECK(left.dir.read("config.json") == "logins");
+  CHECK(left.dir.read("ucx.conf") == "UCX_NET_DEVICES=eth0\n");
+  CHECK_FALSE(left.has("calls"));
+}
+
+TEST_CASE("each file that a variable is for is removed with it", "[containers]") {
+  const Playbook& playbook = shipped("containers");
+  const PlaybookStep& step = step_of(playbook, Leftovers::kStep);
+  const Json &argv = step.params["argv"], &check = step.params["check"];
+  CHECK(argv[4] == check[4]);
+  CHECK(argv[5] == check[5]);
+  CHECK(step.when.empty());
+  const std::string list = argv[4].get<std::string>();
+  for (const auto& other : playbook.steps) {
+    const bool is_for_a_variable = other.when.find("vars.") != std::string::npos ||
+                                   other.when.find("docker_root") != std::string::npos ||
+                                   other.when.find("network.proxy") != std::string::npos;
+    if (other.phase == "image" || other.module != "file" || !is_for_a_variable) continue;
+    std::string path = other.params.value("path", "");
+    if (path == "/root/.docker/config.json") path += ".muster";  // which takes it along
+    if (path == "/etc/enroot/enroot.conf") continue;             // the package's own, with muster's content
+    INFO(path);
+    CHECK(list.find(path) != std::string::npos);
+  }
+}
+
 TEST_CASE("podman reads the device lists of muster and of the toolkit", "[containers]") {
   const std::string folders =
       step_of(shipped("containers"), "podman's engine").params["values"].value("cdi_spec_dirs", "");

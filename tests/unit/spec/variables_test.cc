@@ -1,6 +1,8 @@
 // Variables that a playbook can do without: set in part or misspelt, they are errors of the spec.
 #include "controller/spec/variables.h"
 
+#include <fmt/format.h>
+
 #include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 
@@ -11,7 +13,9 @@ namespace {
 const VarGroups kGroups = {{"enroot_url", "enroot_sha256"},
                            {"pyxis_url", "pyxis_sha256"},
                            {"apptainer_url", "apptainer_sha256"},
-                           {"docker_mirrors"}};
+                           {"docker_mirrors"},
+                           {"docker_bridge"},
+                           {"container_cache_gib"}};
 
 // "PATH" of each error, with a blank after it.
 std::string paths(const std::string& playbooks, const std::string& vars, const std::string& own_vars = "{}",
@@ -62,6 +66,31 @@ TEST_CASE("variables: pyxis is of no use without enroot", "[spec]") {
   CHECK(alone[0].reason.find("`enroot_url`") != std::string::npos);
   CHECK(paths("containers", "{ pyxis_url: u, pyxis_sha256: s }") == "vars.pyxis_url ");
   CHECK(paths("containers", "{ pyxis_url: u, pyxis_sha256: s, enroot_url: u, enroot_sha256: s }") == "");
+}
+
+TEST_CASE("variables: a value of the wrong form is refused at the variable", "[spec]") {
+  for (const char* bridge : {"10.201.0.1/24", "172.17.0.1/16", "192.168.250.9/29"}) {
+    CAPTURE(bridge);
+    CHECK(paths("containers", fmt::format("{{ docker_bridge: {} }}", bridge)) == "");
+  }
+  // No network; the network's own address and the last one; no address; a name.
+  for (const char* bridge : {"10.201.0.1", "10.201.0.1/", "10.201.0.0/24", "10.201.0.255/24", "10.201.0.1/31",
+                             "10.201.1/24", "10.201.0.1/24/1", "docker0", "\"\\n\""}) {
+    CAPTURE(bridge);
+    CHECK(paths("containers", fmt::format("{{ docker_bridge: {} }}", bridge)) == "vars.docker_bridge ");
+  }
+  for (const char* limit : {"1", "500", "9999999"}) {
+    CAPTURE(limit);
+    CHECK(paths("containers", fmt::format("{{ container_cache_gib: {} }}", limit)) == "");
+  }
+  for (const char* limit : {"0", "007", "-1", "1.5", "500 GiB", "10000000"}) {
+    CAPTURE(limit);
+    CHECK(paths("containers", fmt::format("{{ container_cache_gib: {} }}", limit)) ==
+          "vars.container_cache_gib ");
+  }
+  // A node's own, and a spec without the playbook.
+  CHECK(paths("containers", "{}", "{ docker_bridge: none }") == "nodes[0].vars.docker_bridge ");
+  CHECK(paths("base", "{ docker_bridge: none }") == "");
 }
 
 TEST_CASE("variables: Apptainer comes from one place", "[spec]") {
