@@ -52,10 +52,11 @@ constexpr Words kWords[] = {
      "future futr error err not_responding no_respond "
      "power_down powering_down powered_down pow_dn powering_up pow_up"},
 };
-// The mark after sinfo's word. `$`: in a reservation for maintenance, with its jobs; `-`: planned for a
-// larger job; `+`: a job ends; `@`: to be restarted; `^`: restarting; others: silent, off, or on the way.
+// The mark after sinfo's word. `$`: in a reservation for maintenance, drained or with jobs; `-`: planned for
+// a larger job; `+`: a job ends; `@`: to be restarted; `^`: restarting; others: silent, off, or on the way.
 constexpr Words kMarks[] = {
-    {0, "$ -"}, {kJobs, "+"}, {kReboots, "@"}, {kReboots | kAbsent, "^"}, {kAbsent, "* ~ # ! %"},
+    {0, "-"},        {kMaintained, "$"},        {kJobs, "+"},
+    {kReboots, "@"}, {kReboots | kAbsent, "^"}, {kAbsent, "* ~ # ! %"},
 };
 
 template <size_t N>

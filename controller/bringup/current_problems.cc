@@ -213,7 +213,8 @@ StorageProblems lasting_problems(Json& storage, const StorageProblems& before,
     }
     for (const Json& one : list_at(section, "nodes")) {
       const std::string node = text_at(one, "node");
-      if (text_at(one, "state") != kUnknown || installing.count(node)) continue;
+      const bool reports = text_at(one, "state") != kUnknown || is_true_at(one, "cut");
+      if (reports || installing.count(node)) continue;
       if (const auto last = had.of_nodes.find(node); last != had.of_nodes.end())
         problems.push_back(*last->second);
       if (had.engines && away.count(node) && text_at(*had.engines, "node") == node)

@@ -80,7 +80,10 @@ Json of_node(const Section& section, const std::string& node, const Json* report
   Json out = {{"node", node}, {"state", "unknown"}};
   if (!report) return out;
   const Json mount = mount_at(*report, s.mount);
-  if (mount.is_null() && was_cut(*report)) return out;
+  if (mount.is_null() && was_cut(*report)) {
+    out["cut"] = true;
+    return out;
+  }
   if (mount.is_null()) {
     out["state"] = "absent";
     problem = s.mount + " is not mounted";

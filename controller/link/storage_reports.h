@@ -34,7 +34,8 @@ class StorageReports {
   // problems}. `healthy`: false if there is a problem, true if there is none and a node reported, else null.
   // size_bytes and used_bytes: sums over the nodes if each has a file system of its own, else those of the
   // shared one; absent if no node reported. nodes: [{node, state: mounted|absent|other|silent|unknown,
-  // size_bytes?, used_bytes?, array?, health?}]; other: type and source of the mount are not the section's.
+  // cut?, size_bytes?, used_bytes?, array?, health?}]; other: type and source of the mount are not the
+  // section's; cut: it reports more mounts than its report has room for.
   // problems: [{node, problem, of_engine?}], text for operators; a problem that the engine itself reports
   // (of_engine: true) is listed once, for the first node. `silent` returns true for nodes that are silent
   // now, whose reports are outdated.

@@ -1,9 +1,10 @@
 // slurm_node: drains a node, resumes it, or waits until a re-imaged node is registered as slurm.conf has it.
 //
 // A drain belongs to those who began it. One by a person or by the health check is left, with its reason, and
-// fails nothing, as is `state=down` by a person. With `only_reason` a drain of such a node ends at once, with
-// Code::denied (no other error has it): its caller must leave the node to them. Drains that a run of muster
-// left, and what slurmctld does by itself, are no decision and are taken over.
+// fails nothing. A node that a person has set down is drained with their reason, so that its boot does not
+// end what they decided, and is left from then on. With `only_reason` a drain of such a node ends at once,
+// with Code::denied (no other error has it): its caller must leave the node to them. Drains that a run of
+// muster left, and what slurmctld does by itself, are no decision and are taken over.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,11 +78,15 @@ bool is_ours(const SlurmNode& now, const WantedNode& want) {
 
 std::string left_as_it_is(const SlurmNode& now) { return "left as it is: " + in_words(now); }
 
+// `state=down` ends when the node registers, and so with a boot: it is no drain.
+bool is_out(const SlurmNode& now, const WantedNode& want) {
+  return now.state.draining && (is_ours(now, want) || is_left(now));
+}
+
 // A job may have begun between two looks at the node; so its jobs are looked at last.
 Result<CheckResult> check_drained(StepContext& context, const WantedNode& want, const SlurmNode& now) {
-  const bool ours = is_ours(now, want);
-  const std::string note = !ours && is_left(now) ? left_as_it_is(now) : "";
-  if ((!ours && !is_left(now)) || now.state.busy) return CheckResult{Holds::no, in_words(now), note};
+  const std::string note = !is_ours(now, want) && is_left(now) ? left_as_it_is(now) : "";
+  if (!is_out(now, want) || now.state.busy) return CheckResult{Holds::no, in_words(now), note};
   // The drain may end with that restart (`scontrol reboot nextstate=resume`).
   if (now.state.reboots) return CheckResult{Holds::no, in_words(now) + ", and restarted by Slurm", note};
   TRY(const std::string jobs, jobs_on(context, want.node));
@@ -102,8 +107,7 @@ Result<bool> has_registered(StepContext& context, const WantedNode& want) {
 }
 
 Result<CheckResult> check_registered(StepContext& context, const WantedNode& want, const SlurmNode& now) {
-  const bool set_down = now.state.down && is_left(now);
-  if (now.state.absent && !set_down) return differs(in_words(now));
+  if (now.state.absent) return differs(in_words(now));
   TRY(const bool registered, has_registered(context, want));
   if (!registered) return differs(want.node + " has not registered with slurmctld since its boot");
   // Only another start of its slurmd would register anything else.
@@ -182,7 +186,7 @@ std::string next_state(const WantedNode& want, const SlurmNode& now) {
   const bool restarts = now.state.reboots && now.state.absent;
   // Its reason says what it lacks.
   const bool lacks = want.goal == Goal::registered && now.state.lacking;
-  return is_ours(now, want) || is_left(now) || restarts || lacks ? "" : "drain";
+  return is_out(now, want) || restarts || lacks ? "" : "drain";
 }
 
 // Changes a node that does not hold; returns false if only time can.
@@ -232,7 +236,8 @@ Status apply_node(StepContext& context, const WantedNode& want) {
     const std::string state = next_state(want, now);
     if (state.empty()) return false;
     std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + state};
-    if (state == "drain") argv.push_back("reason=" + want.reason);
+    // The drain of a node that a person has set down is theirs.
+    if (state == "drain") argv.push_back("reason=" + (is_left(now) ? now.reason : want.reason));
     const auto changed = run_tool(context, argv);
     if (changed.ok()) return true;
     const bool for_good = state == "drain" && ++refusals == kRefusals;
@@ -252,9 +257,9 @@ StepModule slurm_node_module() {
   return step_module<WantedNode>({
       .name = "slurm_node",
       .help = "Drains a node in Slurm and waits until its jobs have ended, resumes it, or waits until a "
-              "drained node is registered as slurm.conf has it. A drain by a person or by the health check, "
-              "and `state=down` by a person, are left, with a remark. Retries until the deadline while "
-              "slurmctld does not answer.",
+              "drained node is registered as slurm.conf has it. A drain by a person or by the health check "
+              "is left, with a remark; a node that a person has set down is drained with their reason. "
+              "Retries until the deadline while slurmctld does not answer.",
       .check = check_node,
       .apply = apply_node,
       .verify = verify_node,

@@ -187,9 +187,10 @@ TEST_CASE("slurm: the look before a reboot", "[steps]") {
            {"idle|muster reimage", Holds::no},  // 24.11 keeps the reason of a drain that has ended
            {"mixed|none", Holds::no},
            {"maint|none", Holds::no},
-           {"maint|muster reimage", Holds::no},  // 24.11, in a reservation that began since
+           {"maint|muster reimage", Holds::no},                 // 24.11, in a reservation that began since
+           {"drained$|muster reimage", Holds::yes, Holds::no},  // and that of 22.05
            {"down|Not responding", Holds::no},
-           {"down|bad fan|ann|2026-11-29T09:48:25", Holds::yes, Holds::no},
+           {"down|bad fan|ann|2026-11-29T09:48:25", Holds::no},
            {"fail|bad fan|ann|2026-11-29T09:48:25", Holds::yes, Holds::no},
            {"unknown|none", Holds::no},
            {"hibernating|muster reimage", Holds::no},
@@ -270,7 +271,7 @@ TEST_CASE("slurm: a rollout waits for no decision of others, names it, and leave
   CHECK(machine.get("/slurm/node01") == taken_out);
 }
 
-TEST_CASE("slurm: a node that a person has set down is not drained and not resumed", "[steps]") {
+TEST_CASE("slurm: a node that a person has set down stays out beyond a boot, and is theirs", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();
   const StepModule& one = *find_step_module("slurm_node");
@@ -278,17 +279,27 @@ TEST_CASE("slurm: a node that a person has set down is not drained and not resum
   machine.put("/slurm/node01", down);
   machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
   machine.put("/slurm-started/node01", "1060");
-  for (const Json& step : {shipped("pause"), shipped("drain"), shipped("cluster", "registered"),
-                           shipped("resume"), shipped("undrain"), shipped("cluster", "resume")}) {
+  // What resumes leaves it as it is.
+  for (const Json& step : {shipped("resume"), shipped("undrain"), shipped("cluster", "resume")}) {
     CAPTURE(step);
     REQUIRE(one.apply(context, step).ok());
+    CHECK(machine.get("/slurm/node01") == down);
     const auto looked = one.check(context, step);
     CHECK(looked->holds == Holds::yes);
     for (const char* part : {"ann", "2026-11-29T09:48:25", "bad fan"})
       CHECK(looked->note.find(part) != std::string::npos);
   }
-  CHECK(machine.get("/slurm/node01") == down);
-  CHECK_FALSE(machine.called("scontrol update"));
+  // Its registration ends `state=down` (ReturnToService), but no drain.
+  for (const Json& step : {shipped("pause"), shipped("drain"), shipped("cluster", "registered")}) {
+    CAPTURE(step);
+    machine.put("/slurm/node01", down);
+    CHECK(one.check(context, step)->holds == Holds::no);
+    REQUIRE(one.apply(context, step).ok());
+    CHECK(machine.get("/slurm/node01") == "drained|bad fan");
+    CHECK(one.check(context, step)->note.find("bad fan") != std::string::npos);
+    for (const Json& later : {shipped("resume"), shipped("undrain")}) REQUIRE(one.apply(context, later).ok());
+    CHECK(machine.get("/slurm/node01") == "drained|bad fan");
+  }
   // What slurmctld has set down by itself is no decision.
   machine.put("/slurm/node01", "down*|Not responding");
   REQUIRE(one.apply(context, shipped("drain")).ok());

@@ -101,6 +101,7 @@ TEST_CASE("slurm's states: each mark adds to each word, and takes nothing away",
         CHECK(marked.lacking == bare.lacking);
         CHECK(marked.down == bare.down);
         CHECK(marked.busy == (bare.busy || mark == '+'));
+        CHECK(marked.maintained == ((bare.maintained || mark == '$') && !marked.busy));
         CHECK(marked.absent == (bare.absent || std::string("*~#!%^").find(mark) != std::string::npos));
         CHECK(marked.reboots == (bare.reboots || mark == '@' || mark == '^'));
       }

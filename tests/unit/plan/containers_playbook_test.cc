@@ -188,6 +188,11 @@ struct Leftovers {
         ->exit_code;
   }
   bool has(const std::string& name) const { return ::access(dir.path(name).c_str(), F_OK) == 0; }
+  // As the step "record of the logins" does.
+  void record_logins() const {
+    const std::string script = "cd \"$1\" && sha256sum config.json > config.json.muster";
+    REQUIRE(make_process()->run({.argv = {"sh", "-c", script, "sh", dir.path("")}})->exit_code == 0);
+  }
 };
 
 TEST_CASE("what muster wrote for a variable goes with it, and nothing else does", "[containers]") {
@@ -195,16 +200,20 @@ TEST_CASE("what muster wrote for a variable goes with it, and nothing else does"
   const std::string proxy = "docker.service.d/30-muster-proxy.conf", timer = "cache.timer";
   const std::string ucx = left.dir.path("ucx.conf");
   std::string files;
-  for (const std::string& name : {proxy, timer, std::string("config.json.muster"), std::string("absent")}) {
-    if (name != "absent") left.dir.write(name, "x");
-    files += left.dir.path(name) + " ";
-  }
+  const std::string pyxis = "plugstack.conf.d/pyxis.conf";
   left.dir.write("config.json", "logins");
+  left.record_logins();
+  left.dir.write(proxy, "x");
+  left.dir.write(timer, "x");
+  left.dir.write(pyxis, "# Written by muster.\nrequired x.so\n");
+  for (const std::string& name :
+       {proxy, timer, pyxis, std::string("config.json.muster"), std::string("absent")})
+    files += left.dir.path(name) + " ";
   left.dir.write("ucx.conf", "A=1\n# Written by muster, for docker_bridge:\nUCX_NET_DEVICES=eth0\nB=2\n");
   CHECK(left.run("check", files, ucx) != 0);
   CHECK(left.run("argv", files, ucx) == 0);
   CHECK(left.run("check", files, ucx) == 0);
-  for (const std::string& name : {proxy, timer, std::string("config.json")}) {
+  for (const std::string& name : {proxy, timer, pyxis, std::string("config.json")}) {
     INFO(name);
     CHECK_FALSE(left.has(name));
   }
@@ -222,6 +231,56 @@ TEST_CASE("a site's own logins and transports stay, and nothing is restarted", "
   CHECK(left.dir.read("config.json") == "logins");
   CHECK(left.dir.read("ucx.conf") == "UCX_NET_DEVICES=eth0\n");
   CHECK_FALSE(left.has("calls"));
+}
+
+TEST_CASE("logins that the site has changed since stay when the variable goes", "[containers]") {
+  const Leftovers left;
+  left.dir.write("config.json", "logins");
+  left.record_logins();
+  left.dir.write("config.json", "the site's");
+  const std::string files = left.dir.path("config.json.muster");
+  CHECK(left.run("argv", files, "") == 0);
+  CHECK(left.run("check", files, "") == 0);
+  CHECK(left.dir.read("config.json") == "the site's");
+}
+
+TEST_CASE("a site's own pyxis stays, also as the link that its instructions name", "[containers]") {
+  const Leftovers left;
+  const std::string file = left.dir.path("plugstack.conf.d/pyxis.conf");
+  left.dir.write("share/pyxis.conf", "# Written by muster.\nrequired x.so\n");
+  left.dir.write("plugstack.conf.d/pyxis.conf", "required /opt/pyxis/spank_pyxis.so\n");
+  if (GENERATE(true, false)) {
+    REQUIRE(::unlink(file.c_str()) == 0);
+    REQUIRE(::symlink(left.dir.path("share/pyxis.conf").c_str(), file.c_str()) == 0);
+  }
+  CHECK(left.run("check", file, "") == 0);
+  CHECK(left.run("argv", file, "") == 0);
+  CHECK(left.has("plugstack.conf.d/pyxis.conf"));
+}
+
+TEST_CASE("another Docker is refused before anything is written, the same by both playbooks",
+          "[containers]") {
+  const PlaybookStep& first = shipped("containers").steps.front();
+  const PlaybookStep& of_hpc = shipped("hpc").steps.front();
+  CHECK(first.params == of_hpc.params);
+  CHECK((first.phase == "image" && of_hpc.phase == "image"));
+  const TempDir dir;
+  const std::string owner = GENERATE("", "docker.io", "docker-ce", "moby-engine", "docker-cefake");
+  dir.write("dpkg", "#!/bin/sh\necho '" + (owner.empty() ? "docker.io" : owner) + ": /usr/bin/dockerd'\n");
+  dir.write("dockerd", "#!/bin/sh\n");
+  REQUIRE(::chmod(dir.path("dpkg").c_str(), 0755) == 0);
+  REQUIRE(::chmod(dir.path("dockerd").c_str(), owner.empty() ? 0644 : 0755) == 0);
+  const auto status = [&](const char* what) {
+    const Json& argv = first.params[what];
+    return make_process()
+        ->run({.argv = {"sh", "-c", argv.at(2).get<std::string>()},
+               .env = {{"PATH", dir.path("") + ":/usr/bin:/bin"}}})
+        ->exit_code;
+  };
+  const bool ours = owner.empty() || owner == "docker.io" || owner == "docker-ce";
+  CAPTURE(owner);
+  CHECK((status("check") == 0) == ours);
+  CHECK(status("argv") != 0);
 }
 
 TEST_CASE("each file that a variable is for is removed with it", "[containers]") {
