@@ -158,7 +158,8 @@ TEST_CASE("two models in one node are each held to their own figure", "[held-to]
   with.facts["n1"] = &facts;
   MeasuredStep both = gpu("n1", "NVIDIA H200", 690);
   both.result["parts"].push_back(gpu("n1", "NVIDIA A100-SXM4-80GB", 260, "GPU-2").result["parts"][0]);
-  for (const auto& check : judge_measurements({both}, with).at("n1")) CHECK(check.verdict == Verdict::pass);
+  const auto judged = judge_measurements({both}, with);
+  for (const auto& check : judged.at("n1")) CHECK(check.verdict == Verdict::pass);
   // A collective is as fast as the slowest; of a model that the table lacks, nothing is known.
   const auto bound = [&](const char* other) {
     facts.gpus[1].model = other;

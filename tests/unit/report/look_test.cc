@@ -177,7 +177,8 @@ TEST_CASE("judge: a part of the inventory that the measurement did not see faile
       step.result["parts"].push_back(
           {{"subject", subject}, {"like", "X 1"}, {"result", measured(check, {})}});
     std::vector<std::string> out;
-    for (const auto& one : judge_measurements({step}, with).at("n1"))
+    const auto judged = judge_measurements({step}, with);
+    for (const auto& one : judged.at("n1"))
       if (one.verdict == Verdict::fail) out.push_back(one.name + " " + one.subject);
     return out;
   };
