@@ -189,6 +189,13 @@ std::string next_state(const WantedNode& want, const SlurmNode& now) {
   return is_out(now, want) || restarts || lacks ? "" : "drain";
 }
 
+// The drain of a node that a person has set down is theirs, also where they gave no reason: scontrol requires
+// one for a drain.
+std::string drain_reason(const WantedNode& want, const SlurmNode& now) {
+  if (!is_left(now)) return want.reason;
+  return now.reason.empty() ? "set down" : now.reason;
+}
+
 // Changes a node that does not hold; returns false if only time can.
 using Change = std::function<Result<bool>(const SlurmNode& now)>;
 
@@ -236,8 +243,7 @@ Status apply_node(StepContext& context, const WantedNode& want) {
     const std::string state = next_state(want, now);
     if (state.empty()) return false;
     std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + state};
-    // The drain of a node that a person has set down is theirs.
-    if (state == "drain") argv.push_back("reason=" + (is_left(now) ? now.reason : want.reason));
+    if (state == "drain") argv.push_back("reason=" + drain_reason(want, now));
     const auto changed = run_tool(context, argv);
     if (changed.ok()) return true;
     const bool for_good = state == "drain" && ++refusals == kRefusals;
