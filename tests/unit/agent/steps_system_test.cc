@@ -1,5 +1,7 @@
 // What the modules for packages, kernel and configuration do beyond the conformance suite.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "agent/core/step.h"
 #include "agent/core/step_runner.h"
@@ -44,32 +46,32 @@ TEST_CASE(
   CHECK(program.given == 60 * kSecond);  // busy is not broken
 }
 
-TEST_CASE("wait_for: what the program printed last is the reason") {
-  struct Failing : Process {
-    Result<Output> run(const Command&) override { return Output{1, "", "one\n/run is full\n"}; }
+// What wait_for says of a program that ends so.
+Result<CheckResult> look_at_program(Output output, std::optional<int64_t> skipped = {}) {
+  struct Ends : Process {
+    Output output;
+    Result<Output> run(const Command&) override { return output; }
   };
   const FakeMachine machine;
   Files files = machine.files();
-  Failing program;
+  Ends program;
+  program.output = std::move(output);
   StepContext context{files, program, "node01"};
-  const auto found =
-      find_step_module("wait_for")->check(context, {{"command", {"look"}}, {"deadline_seconds", 0}});
+  Json params = {{"command", {"look"}}, {"deadline_seconds", 0}};
+  if (skipped) params["skipped"] = *skipped;
+  return find_step_module("wait_for")->check(context, params);
+}
+
+TEST_CASE("wait_for: what the program printed last is the reason") {
+  const auto found = look_at_program({1, "", "one\n/run is full\n"});
   CHECK(found->holds == Holds::no);
   CHECK(found->diff == "`look` exited with 1: one\n/run is full");
 }
 
 TEST_CASE("wait_for: what a program skips is not applicable, and only where that was declared") {
-  struct Skipping : Process {
-    Result<Output> run(const Command&) override { return Output{77, "the node is 'drain' in Slurm\n", ""}; }
-  };
-  const FakeMachine machine;
-  Files files = machine.files();
-  Skipping program;
-  StepContext context{files, program, "node01"};
-  Json params = {{"command", {"look"}}, {"deadline_seconds", 0}};
-  CHECK(find_step_module("wait_for")->check(context, params)->holds == Holds::no);
-  params["skipped"] = 77;
-  const auto found = find_step_module("wait_for")->check(context, params);
+  const Output skips = {77, "the node is 'drain' in Slurm\n", ""};
+  CHECK(look_at_program(skips)->holds == Holds::no);
+  const auto found = look_at_program(skips, 77);
   CHECK(found->holds == Holds::not_applicable);
   CHECK(found->diff == "the node is 'drain' in Slurm");
 }
