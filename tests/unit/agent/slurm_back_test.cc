@@ -300,7 +300,7 @@ TEST_CASE("slurm: a node that a person has set down stays out beyond a boot, and
     for (const Json& later : {shipped("resume"), shipped("undrain")}) REQUIRE(one.apply(context, later).ok());
     CHECK(machine.get("/slurm/node01") == "drained|bad fan");
   }
-  // Nobody knows why, but it stays theirs.
+  // Without a reason it stays theirs, too.
   machine.put("/slurm/node01", "down|none|ann|2026-11-29T09:48:25");
   REQUIRE(one.apply(context, shipped("pause")).ok());
   REQUIRE(one.apply(context, shipped("resume")).ok());
