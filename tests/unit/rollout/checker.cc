@@ -11,7 +11,13 @@ void Checker::fail(const std::string& what, size_t node) {
 }
 
 Checker::Checker(const Model& model)
-    : model_(model), view_(model.view), memory_(view_.nodes.size()), waits_(view_.nodes.size()) {}
+    : model_(model),
+      view_(model.view),
+      memory_(view_.nodes.size()),
+      waits_(view_.nodes.size()),
+      failed_(view_.nodes.size()),
+      done_(view_.nodes.size()),
+      postponed_(view_.nodes.size()) {}
 
 void Checker::approved(const std::vector<std::string>& named) {
   named_ = {named.begin(), named.end()};
