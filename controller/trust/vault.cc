@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/digest.h"
+#include "base/secrets.h"
 #include "controller/trust/own_ssh_key.h"
 #include "sys/os.h"
 
@@ -90,7 +91,6 @@ Status make_key(const std::string& path) {
 }
 
 constexpr char kMpiKey[] = "mpi-ssh-key";
-constexpr char kReference[] = "secret:";
 constexpr char kReserved[] = "install-";
 
 }  // namespace
@@ -220,8 +220,8 @@ void Vault::remove(const std::string& name, Store::Done done) {
 Result<Json> Vault::resolve(const Json& params) {
   if (params.is_string()) {
     const auto& text = params.get_ref<const std::string&>();
-    if (!text.starts_with(kReference)) return params;
-    TRY(const auto value, named(text.substr(sizeof kReference - 1)));
+    if (!is_secret_reference(text)) return params;
+    TRY(const auto value, named(text.substr(kSecretPrefix.size())));
     return Json(value);
   }
   Json out = params;
