@@ -76,6 +76,9 @@ struct WorkOrder {
   // nothing is done. None of them is applied. Read with the order, not before: a step of a later version must
   // not keep the agent from its other orders. Agents of earlier versions ignore them.
   Json preconditions = Json();
+  // Values that the controller put in for references ("secret:NAME"): the agent keeps them out of all that it
+  // reports of the order (SecretMask). Agents of earlier versions ignore them.
+  std::vector<std::string> secrets = {};
 
   std::string kind_word() const {
     return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));

@@ -1,11 +1,14 @@
 #include "controller/link/link_hub.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "base/json_at.h"
 #include "base/json_dump.h"
+#include "base/secrets.h"
 #include "controller/boot/service/boot_service.h"
 #include "sys/log.h"
 
@@ -89,23 +92,33 @@ wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>&
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
     if (have.count(id)) continue;
-    wire::WorkOrder sent = order;
-    Status resolved = Ok{};
-    for (Json* part : {&sent.params, &sent.preconditions}) {
-      if (part->is_null() || !resolved.ok()) continue;
-      auto whole = resolve_(*part);
-      if (whole.ok())
-        *part = std::move(*whole);
-      else
-        resolved = whole.error();
-    }
-    if (!resolved.ok()) {
-      refuse(node, order, resolved.error());
-      continue;
-    }
-    reply.orders.push_back(std::move(sent));
+    auto sent = with_secrets(order);
+    if (sent.ok())
+      reply.orders.push_back(std::move(*sent));
+    else
+      refuse(node, order, sent.error());
   }
   return reply;
+}
+
+Result<wire::WorkOrder> LinkHub::with_secrets(const wire::WorkOrder& order) const {
+  wire::WorkOrder sent = order;
+  std::map<std::string, std::string> secrets;
+  for (Json* part : {&sent.params, &sent.preconditions}) {
+    if (part->is_null()) continue;
+    TRY(Json whole, resolve_(*part));
+    secrets.merge(secrets_of(*part, whole));
+    *part = std::move(whole);
+  }
+  for (auto& [name, value] : secrets) {
+    if (value.size() < kShortestSecret)
+      return fail(Code::invalid,
+                  fmt::format("secret '{}' is shorter than {} characters and cannot be kept out of results: "
+                              "run `muster secret set {}` with a longer value",
+                              name, kShortestSecret, name));
+    sent.secrets.push_back(std::move(value));
+  }
+  return sent;
 }
 
 // An order whose secrets are missing can never be carried out: the executor gets this as its result.

@@ -74,6 +74,8 @@ class LinkHub : public LinkPort {
   bool take_off(const NodeName& node, const OrderId& order_id);  // false: it was not on offer
   wire::PollReply news(const NodeName& node, const std::set<std::string>& have);
   void release(const NodeName& node, wire::PollReply reply);
+  // With the values of its secrets; not_found: one is not set; denied: reserved; invalid: too short.
+  Result<wire::WorkOrder> with_secrets(const wire::WorkOrder& order) const;
   void refuse(const NodeName& node, const wire::WorkOrder& order, const Error& error);
   Stream& stream_of(const NodeName& node, const std::string& boot_id, const std::string& incarnation);
   void forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event);
