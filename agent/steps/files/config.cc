@@ -26,7 +26,8 @@ MUSTER_PARAMETERS(WantedConfig, required(path, "absolute path; created if it doe
                   required(format, "ini | keyvalue | json"),
                   optional(section,
                            "section that the values belong to (required for ini, not allowed otherwise)"),
-                  required(values, "keys and their values; for JSON, they are merged as in RFC 7396"),
+                  required(values, "keys and their values; for JSON, they are merged as in RFC 7396",
+                           kMayBeSecret),
                   optional(separator, "separator between key and value in new or changed lines"))
 
 Status complete_config(const StepContext&, WantedConfig& want) {
@@ -120,7 +121,9 @@ Result<std::pair<std::string, std::string>> texts(const StepContext& context, co
 Result<CheckResult> check_config(StepContext& context, const WantedConfig& want) {
   TRY(const auto both, texts(context, want));
   if (both.first == both.second) return holds();
-  return differs(want.path + " " + first_difference(both.first, both.second));
+  const FileState state = look(context.files, want.path);
+  const unsigned mode = state.exists ? state.mode : mode_of_new(context.secrets, both.second);
+  return differs(want.path + " " + text_difference(context.secrets, mode, both.first, both.second));
 }
 
 Status apply_config(StepContext& context, const WantedConfig& want) {
@@ -128,8 +131,9 @@ Status apply_config(StepContext& context, const WantedConfig& want) {
   if (both.first == both.second) return Ok{};
   const FileState state = look(context.files, want.path);
   if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
-  TRY_(context.files.write(want.path, both.second, state.exists ? state.mode : 0644));
-  return set_permissions(context.files, want.path, state.exists ? state.mode : 0644, state.uid, state.gid);
+  const unsigned mode = state.exists ? state.mode : mode_of_new(context.secrets, both.second);
+  TRY_(context.files.write(want.path, both.second, mode));
+  return set_permissions(context.files, want.path, mode, state.uid, state.gid);
 }
 
 }  // namespace
@@ -139,7 +143,7 @@ StepModule config_module() {
       .name = "config",
       .help = "Sets values in a structured file that other programs also write to: ini, key = value, or "
               "JSON (merged, never overwritten). Keys that are not in `values` stay; a null value removes "
-              "its key.",
+              "its key. A new file with a secret has mode 0600.",
       .check = check_config,
       .apply = apply_config,
       .complete = complete_config,

@@ -22,8 +22,8 @@ struct WantedFile {
   Access access = {};
   bool absent = false;
 };
-MUSTER_PARAMETERS(WantedFile, required(path, "absolute path"), optional(content, "whole content"),
-                  optional(mode, "octal mode"),
+MUSTER_PARAMETERS(WantedFile, required(path, "absolute path"),
+                  optional(content, "whole content", kMayBeSecret), optional(mode, "octal mode"),
                   optional(owner, "user name or UID; default: unchanged (root for a new file)"),
                   optional(group, "group name or GID"), optional(ensure, "present | absent"))
 
@@ -44,10 +44,8 @@ Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
   if (!state.regular) return differs(want.path + " is not a regular file");
   TRY(const std::string have, context.files.read(want.path));
   Diff diff;
-  // The content of files that only their owner may read is not shown.
   if (have != want.content)
-    diff.add(want.path + ": " +
-             ((mode & 0077) == 0 ? "content differs (not shown)" : first_difference(have, want.content)));
+    diff.add(want.path + ": " + text_difference(context.secrets, state.mode & mode, have, want.content));
   if (const auto text = permission_diff(state, mode, uid, gid); !text.empty())
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
@@ -76,9 +74,9 @@ Status apply_file(StepContext& context, const WantedFile& want) {
 StepModule file_module() {
   return step_module<WantedFile>({
       .name = "file",
-      .help = "Writes a regular file with exactly this content, mode and owner. If only the owner may read "
-              "the file, diffs do not show its content. For /etc/hosts, cloud-init (if present) is "
-              "configured to write neither it nor the host name.",
+      .help = "Writes a regular file with exactly this content, mode and owner. Diffs show no content of a "
+              "file that some users may not read, or that a secret is written to. For /etc/hosts, cloud-init "
+              "(if present) is configured to write neither it nor the host name.",
       .check = check_file,
       .apply = apply_file,
       .complete = complete_file,

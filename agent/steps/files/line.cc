@@ -2,6 +2,7 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/file_modules.h"
+#include "agent/steps/files/own_file.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -11,7 +12,7 @@ struct WantedLine {
   std::string path, line, prefix, ensure = "present";
   bool absent = false;
 };
-MUSTER_PARAMETERS(WantedLine, required(path, "absolute path"), optional(line, "the whole line"),
+MUSTER_PARAMETERS(WantedLine, required(path, "absolute path"), optional(line, "the whole line", kMayBeSecret),
                   optional(prefix, "beginning of the lines to replace or remove"),
                   optional(ensure, "present | absent"))
 
@@ -67,8 +68,9 @@ Status apply_line(StepContext& context, const WantedLine& want) {
   const std::string text = edited(want, have);
   if (text == have) return Ok{};
   const FileState state = look(context.files, want.path);
-  TRY_(context.files.write(want.path, text, state.exists ? state.mode : 0644));
-  return set_permissions(context.files, want.path, state.exists ? state.mode : 0644, state.uid, state.gid);
+  const unsigned mode = state.exists ? state.mode : mode_of_new(context.secrets, text);
+  TRY_(context.files.write(want.path, text, mode));
+  return set_permissions(context.files, want.path, mode, state.uid, state.gid);
 }
 
 }  // namespace
@@ -77,7 +79,8 @@ StepModule line_module() {
   return step_module<WantedLine>({
       .name = "line",
       .help = "Sets or removes one line of a text file, found by `prefix`, or by the whole line if there is "
-              "no `prefix`. Other lines are not changed. Intended for files without a drop-in folder.",
+              "no `prefix`. Other lines are not changed. Intended for files without a drop-in folder. A new "
+              "file with a secret has mode 0600.",
       .check = check_line,
       .apply = apply_line,
       .complete = complete_line,

@@ -27,6 +27,17 @@ std::string first_difference(const std::string& have, const std::string& want) {
                      i < after.size() ? after[i] : "");
 }
 
+std::string text_difference(const SecretMask& secrets, unsigned modes, const std::string& have,
+                            const std::string& want) {
+  if ((modes & 0004) == 0 || secrets.finds_in(have) || secrets.finds_in(want))
+    return "content differs (not shown)";
+  return first_difference(have, want);
+}
+
+unsigned mode_of_new(const SecretMask& secrets, const std::string& text) {
+  return secrets.finds_in(text) ? 0600 : 0644;
+}
+
 bool differs_from(const Files& files, const OwnFile& want) {
   const FileState state = look(files, want.path);
   if (want.text.empty()) return state.exists;
@@ -40,7 +51,8 @@ void add_difference(const Files& files, const OwnFile& want, Diff& diff) {
   if (!state.exists) return diff.add(want.path + " does not exist");
   if (!state.regular) return diff.add(want.path + " is not a regular file");
   const std::string have = files.read(want.path).value_or("");
-  if (have != want.text) return diff.add(want.path + " " + first_difference(have, want.text));
+  if (have != want.text)
+    return diff.add(want.path + " " + text_difference({}, state.mode & want.mode, have, want.text));
   diff.add(want.path + ": " + permission_diff(state, want.mode, -1, -1));
 }
 

@@ -19,6 +19,13 @@ struct OwnFile {
 };
 // Describes the first line that differs.
 std::string first_difference(const std::string& have, const std::string& want);
+// Likewise, for a file whose texts may be secret: the line is not shown if some users may not read the file
+// as it is or will be (`modes`: both, joined by `&`), or if a text has one of `secrets`, because the other
+// text may have an earlier value of it.
+std::string text_difference(const SecretMask& secrets, unsigned modes, const std::string& have,
+                            const std::string& want);
+// The mode of a new file with this text whose declaration has none.
+unsigned mode_of_new(const SecretMask& secrets, const std::string& text);
 void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds the difference, if any
 bool differs_from(const Files& files, const OwnFile& want);
 // Writes or removes the file if it differs.
