@@ -14,6 +14,7 @@
 #include "base/version.h"
 #include "controller/daemon.h"
 #include "controller/options/options.h"
+#include "sys/core_files.h"
 #include "sys/log.h"
 #include "sys/reactor.h"
 
@@ -45,6 +46,7 @@ void notify_service_manager(const char* state) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::forbid_core_files();
   muster::DaemonOptions options;
   muster::Verb app("musterd: installs, tests and maintains a GPU cluster; to operate it, use muster(1)");
   app.add_option("--state", &options.state, "folder for the database, keys and images")
