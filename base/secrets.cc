@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kInstead = "***";
 // A shorter line of a value is not replaced: a secret may be a whole file, with lines like "}".
 constexpr size_t kShortestSecretLine = 8;
+constexpr size_t kShortestEncoded = 8;
 // Likewise of what a shortened text has left of a value.
 constexpr size_t kShortestRest = 4;
 
@@ -27,6 +28,15 @@ void collect_secrets(const Json& named, const Json& resolved, std::map<std::stri
     for (size_t i = 0; i < std::min(named.size(), resolved.size()); ++i)
       collect_secrets(named[i], resolved[i], out);
   }
+}
+
+// Of a value alone, and of what any longer text that has it ("user:VALUE") has in common: of a group of three
+// bytes that it shares with what stands before or behind it, nothing that depends on that.
+std::vector<std::string> base64_of(const std::string& value) {
+  std::vector<std::string> out = {to_base64(value)};
+  for (size_t skip = 0; skip < std::min<size_t>(3, value.size()); ++skip)
+    out.push_back(to_base64(value.substr(skip)).substr(0, (value.size() - skip) * 8 / 6));
+  return out;
 }
 
 // Which bytes of a text are hidden.
@@ -91,7 +101,7 @@ SecretMask::SecretMask(const std::vector<std::string>& values) {
   for (const std::string& value : values) {
     for (const std::string& whole : {value, trim(value)}) {
       add(whole, 1);
-      add(to_base64(whole), kShortestSecretLine);
+      for (const std::string& encoded : base64_of(whole)) add(encoded, kShortestEncoded);
     }
     for (const std::string& line : split_lines(value)) add(trim(line), kShortestSecretLine);
   }

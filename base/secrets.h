@@ -27,8 +27,9 @@ std::map<std::string, std::string> secrets_of(const Json& named, const Json& res
 // A shorter value is part of too many other texts to be replaced in them: an order with one is not sent.
 inline constexpr size_t kShortestSecret = 4;
 
-// Replaces values by "***": each as a whole, its lines, its base64, all of these as JSON writes them, and
-// what a shortened text ("...", base/utf8.h) has left of it. Without values it changes nothing.
+// Replaces values by "***": each as a whole, its lines, its base64 alone or within that of a longer text, all
+// of these as JSON writes them, and what a shortened text ("...", base/utf8.h) has left of it. Without values
+// it changes nothing.
 class SecretMask {
  public:
   SecretMask() = default;

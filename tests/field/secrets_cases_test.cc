@@ -2,6 +2,7 @@
 #include "agent/core/step_runner.h"
 #include "base/json_dump.h"
 #include "controller/spec/reader/own_playbooks.h"
+#include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
 
 namespace muster::tests {
@@ -13,6 +14,8 @@ const std::string kCase = "secret-in-argv-and-result";
 struct Failing : Process {
   Result<Output> run(const Command&) override { return Output{1, "", ""}; }
 };
+
+SecretMask mask_of(const std::string& value) { return SecretMask(std::vector<std::string>{value}); }
 
 }  // namespace
 
@@ -41,6 +44,55 @@ FIELD_CASE("secret-in-argv-and-result: no message repeats what a program was sta
   CHECK(outcome.result["counts"]["failed"] == 2);
   reported += dump_json(outcome.result) + outcome.status.error().message;
   CHECK(reported.find("THE-APP-SECRET") == std::string::npos);
+}
+
+FIELD_CASE("diff-has-the-old-password") {
+  const std::string name = "diff-has-the-old-password", secret = "this-years-password";
+  for (const char* mode : {"0600", "0644"}) {
+    FakeMachine machine;
+    StepContext context = machine.context();
+    context.secrets = mask_of(secret);
+    const Json file = {{"path", "/etc/my.cnf"}, {"content", field_input(name, "my.cnf")}, {"mode", mode}};
+    REQUIRE(find_step_module("file")->apply(context, file).ok());
+    const auto changed = find_step_module("config")->check(context, {{"path", "/etc/my.cnf"},
+                                                                     {"format", "ini"},
+                                                                     {"section", "client"},
+                                                                     {"values", {{"password", secret}}}});
+    REQUIRE(changed.ok());
+    CHECK(changed->holds == Holds::no);
+    CHECK(changed->diff.find("years-password") == std::string::npos);
+    Json whole = file;
+    whole["content"] = secret;
+    const auto replaced = find_step_module("file")->check(context, whole);
+    REQUIRE(replaced.ok());
+    CHECK(replaced->holds == Holds::no);
+    CHECK(replaced->diff.find("years-password") == std::string::npos);
+  }
+}
+
+FIELD_CASE("check-mode-shows-the-secret") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  context.secrets = mask_of("PASSWORD = a-random-password");
+  const auto sent = parse_json(field_input("check-mode-shows-the-secret", "order.json"));
+  REQUIRE(sent.ok());
+  const auto order = step_order_from_json(*sent, context);
+  REQUIRE(order.ok());
+  std::string reported;
+  const auto emit = [&](const std::string& kind, const Json& data) { reported += kind + dump_json(data); };
+  const WorkOutcome outcome = run_steps(
+      context, *order, [] { return TimeMs{0}; }, emit);
+  CHECK(outcome.result["counts"]["failed"] == 1);
+  CHECK(reported.find("'***' is missing") != std::string::npos);
+  CHECK((reported + dump_json(outcome.result)).find("a-random-password") == std::string::npos);
+}
+
+FIELD_CASE("base64-of-secret-and-more") {
+  const std::string output = field_input("base64-of-secret-and-more", "output.txt");
+  const std::string shown = mask_of("a-random-password").text(output);
+  INFO(shown);
+  CHECK(shown.find("***") != std::string::npos);
+  CHECK(shown.size() < output.size() / 2 + 4);
 }
 
 }  // namespace muster::tests

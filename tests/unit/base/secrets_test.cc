@@ -48,6 +48,15 @@ TEST_CASE("a mask hides the lines of a value, its base64, and both as JSON has t
   CHECK(mask_of(pem).text("Q==") == "Q==");  // short lines are in too many texts
   CHECK(mask_of("user:pass").text("auth " + to_base64("user:pass")) == "auth ***");
   CHECK(mask_of("pass\n").text(to_base64("pass")) == "***");
+  const std::string value = "a-long-password";
+  for (const char* before : {"", "u", "us", "use"})
+    for (const char* behind : {"", "\n", "\n\n", "end"}) {
+      const std::string shown = mask_of(value).text(to_base64(before + value + behind));
+      INFO(shown);
+      CHECK(shown.find("***") != std::string::npos);
+      CHECK(shown.size() <=
+            14);  // of 20 to 28, what encodes the rest, and up to two bytes of the value with it
+    }
   CHECK(mask_of("a\"b\\c").text(R"({"key":"a\"b\\c"})") == R"({"key":"***"})");
 }
 
