@@ -68,6 +68,9 @@ std::string bash_script(const Pages& pages) {
   std::string out = fmt::format(
       "# bash completion of {0}; `{0} completion bash` prints it.\n_{0}() {{\n"
       "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verbs= words= i\n"
+      "  # bash makes three words of --option=value.\n"
+      "  if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then "
+      "before=${{COMP_WORDS[COMP_CWORD-2]}}; fi\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n    case \"$verbs ${{COMP_WORDS[i]}}\" in\n"
       "      {1}) verbs+=\" ${{COMP_WORDS[i]}}\" ;;\n    esac\n  done\n  COMPREPLY=()\n"
       "  case \"$verbs $before\" in\n",

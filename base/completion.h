@@ -12,7 +12,7 @@ namespace muster {
 // Those that completion_script() knows: bash, fish, zsh.
 std::vector<std::string> completion_shells();
 
-// "" for a shell that is not among them.
+// Of a program that has verbs. "" for a shell that is not among them.
 std::string completion_script(const std::string& shell, const std::vector<VerbPage>& pages);
 
 }  // namespace muster

@@ -221,6 +221,8 @@ TEST_CASE("bash completes verbs, options and words", "[cli][help]") {
   CHECK(offered("muster --json spec ''").count("check") == 1);
   CHECK(offered("muster spec check --play") == std::set<std::string>{"--playbooks"});
   CHECK(offered("muster report --format js") == std::set<std::string>{"json"});
+  CHECK(offered("muster report --format = js") == std::set<std::string>{"json"});
+  CHECK(offered("muster report --format =").count("html") == 1);
   CHECK(offered("muster completion ''") == std::set<std::string>{"bash", "fish", "zsh"});
   CHECK(offered("muster lab se") == std::set<std::string>{""});  // hidden: nothing is offered
 }
