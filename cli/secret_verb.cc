@@ -67,7 +67,7 @@ void add_secret(Verb& app, Context& context) {
   Verb& set_verb = verb.add_verb("set", "read a value from standard input and store it");
   set_verb.add_option("NAME", name.get()).required();
   set_verb.example("muster secret set bmc");
-  set_verb.example("printf %s 'admin:PASSWORD' | muster secret set bmc");
+  set_verb.example("muster secret set bmc < /run/bmc-login");
   set_verb.runs([name, &context] { set(context, *name); });
   verb.add_verb("list", "list the names of the secrets, never their values")
       .example("muster secret list")

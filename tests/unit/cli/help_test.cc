@@ -48,7 +48,7 @@ std::vector<StringList> commands_of(const std::string& line) {
   char quote = '\0';
   bool any = false;
   const auto end_word = [&] {
-    static const std::set<std::string> between = {"|", "&&", ">"};
+    static const std::set<std::string> between = {"|", "&&", ">", "<"};
     if (any && between.count(word))
       out.emplace_back();
     else if (any)
