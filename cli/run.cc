@@ -1,6 +1,8 @@
 #include "cli/run.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -54,6 +56,12 @@ int run_verb(int argc, const char* const* argv) {
   const Parsed parsed = parse_command_line(app, argc, argv);
   if (parsed.ended) return parsed.status == 0 ? kAccepted : kUsage;  // --help and --version are not errors
   return context.exit;
+}
+
+// Looked at rather than remembered: the write that failed may have been any of many.
+bool reader_left() {
+  pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
 }  // namespace
@@ -110,7 +118,7 @@ int run(int argc, const char* const* argv) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (cause == 0) cause = errno;
-  if (cause != EPIPE)
+  if (!reader_left())
     fmt::print(stderr, "muster: standard output cannot be written{}\n",
                cause == 0 ? "" : std::string(": ") + std::strerror(cause));
   return code == kAccepted ? kFailed : code;
