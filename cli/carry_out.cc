@@ -13,6 +13,7 @@
 #include "base/json_dump.h"
 #include "base/time.h"
 #include "cli/follow.h"
+#include "cli/interrupt_note.h"
 #include "cli/terminal.h"
 #include "sys/os.h"
 
@@ -173,7 +174,10 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   context.exit = missing ? kPartial : kAccepted;
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
-    fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
+    if (count == 0 && missing)
+      fmt::print("nothing was done: every node is left out\n");
+    else
+      fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
     // In the response of an older controller, the notes are part of the plan.
     const Json notes = planned.value("plan", Json::object()).value("notes", Json::array());
     for (const Json& note : planned.value("notes", notes)) fmt::print("note: {}\n", note.get<std::string>());
@@ -189,6 +193,10 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
   std::string last;
   Status shown = Ok{};
   bool finished = false;
+  const InterruptNote note(
+      fmt::format("the controller goes on with image {}; `muster image list` shows when it "
+                  "is there",
+                  name));
   TRY_(Api(context).lines("POST", "/v1/images/" + verb, dump_json(body), [&](const std::string& line) {
     shown = show_build_line(context, name, explicitly, line, last);
     finished = finished || line.find("\"digest\"") != std::string::npos;

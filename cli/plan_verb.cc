@@ -106,7 +106,7 @@ void add_plan(Verb& app, Context& context) {
   verb.add_flag("--reimage", &flags->reimage,
                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");
-  verb.footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
+  verb.example("muster plan").example("muster plan --kind reimage --limit gpu03 --json");
   verb.runs([flags, &context] { show_plan(context, *flags); });
 }
 
@@ -117,7 +117,7 @@ void add_approve(Verb& app, Context& context) {
                   "digest that `muster plan` printed; its first 8 digits are enough")
       .required();
   verb.add_flag("--detach", &flags->detach, "start the run and return without following it");
-  verb.footer("Example:\n  muster approve 3f9a17c2");
+  verb.example("muster approve 3f9a17c2");
   verb.runs([flags, &context] { approve_digest(context, *flags); });
 }
 
@@ -133,8 +133,8 @@ void add_reimage(Verb& app, Context& context) {
   verb.footer(
       "Where possible, a node is re-imaged in place: the new system is written while the node's jobs run, "
       "then booted once; if it is not accepted, the node rolls back. The plan shows the method for each "
-      "node, and why.\n"
-      "Examples:\n  muster reimage gpu03 --yes\n  muster reimage gpu[01-04] --through-ram");
+      "node, and why.");
+  verb.example("muster reimage gpu03 --yes").example("muster reimage gpu[01-04] --through-ram");
   verb.runs([flags, &context] { carry_out(context, *flags, "reimage"); });
 }
 
@@ -146,8 +146,8 @@ void add_rollback(Verb& app, Context& context) {
   goal_flags(verb, *flags);
   verb.footer(
       "Boots the previous image, configured as the spec now says; that image stays only if it is accepted. "
-      "Rollback is refused if the other root slot is empty, half written or does not match the spec.\n"
-      "Example:\n  muster rollback gpu03 --yes");
+      "Rollback is refused if the other root slot is empty, half written or does not match the spec.");
+  verb.example("muster rollback gpu03 --yes");
   verb.runs([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
 
@@ -163,13 +163,14 @@ constexpr const char* kAcceptFooter =
     "Slurm, pdsh and genders and Ansible's INI inventories are read as well.\n"
     "Exit codes with --hosts: 0 accepted, 1 none accepted or interrupted, 2 bad input, 3 some hosts not "
     "accepted, not reached or busy, 4 refused (another command is running under this name), 5 all work and "
-    "some are degraded.\n"
-    "Examples:\n  muster accept gpu[01-08] --profile quick --report ./night\n"
-    "  muster accept --hosts hosts.txt --profile standard\n"
-    "  muster accept --hosts 'gpu[01-32]' --user --json\n"
-    "  muster accept --hosts 'gpu[01-32]' --gpu-program ./muster-gpu-0.1.0-cuda12-linux-x86_64\n"
-    "  muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'\n"
-    "  muster accept --hosts hosts.txt --drift-only";
+    "some are degraded.";
+constexpr const char* kAcceptExamples[] = {
+    "muster accept gpu[01-08] --profile quick --report ./night",
+    "muster accept --hosts hosts.txt --profile standard",
+    "muster accept --hosts 'gpu[01-32]' --user --json",
+    "muster accept --hosts 'gpu[01-32]' --gpu-program ./muster-gpu-0.1.0-cuda12-linux-x86_64",
+    "muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'",
+    "muster accept --hosts hosts.txt --drift-only"};
 
 // Returns the names of these options, which need --hosts.
 std::vector<std::string> add_hosts_flags(Verb& verb, AcceptHostsFlags& flags) {
@@ -238,6 +239,7 @@ void add_accept(Verb& app, Context& context) {
   verb.add_option("--hosts", &hosts->hosts, "running hosts to test: a file or a list of names");
   const auto only_with_hosts = add_hosts_flags(verb, *hosts);
   verb.footer(kAcceptFooter);
+  for (const char* example : kAcceptExamples) verb.example(example);
   verb.runs([flags, hosts, only_with_hosts, &context](const Given& given) {
     start_accept(context, *flags, *hosts, only_with_hosts, given);
   });
@@ -246,13 +248,13 @@ void add_accept(Verb& app, Context& context) {
 namespace {
 
 void add_one_drain(Verb& app, Context& context, const std::string& kind, const char* help,
-                   const char* footer) {
+                   const char* example) {
   auto flags = std::make_shared<PlanFlags>();
   flags->report = "";
   Verb& verb = app.add_verb(kind, help);
   verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
   add_approval(verb, flags->approval);
-  verb.footer(footer);
+  verb.example(example);
   verb.runs([flags, &context, kind] { carry_out(context, *flags, kind); });
 }
 
@@ -262,9 +264,9 @@ void add_drain(Verb& app, Context& context) {
   add_one_drain(
       app, context, "drain",
       "drain nodes: they get no new jobs, running jobs finish, and shared data moves to other nodes",
-      "Example:\n  muster drain gpu03 --yes && muster power off gpu03 --yes");
+      "muster drain gpu03 --yes && muster power off gpu03 --yes");
   add_one_drain(app, context, "undrain", "return drained nodes to the scheduler and to the shared storage",
-                "Example:\n  muster undrain gpu03 --yes");
+                "muster undrain gpu03 --yes");
 }
 
 }  // namespace muster::cli

@@ -102,19 +102,19 @@ void add_report(Verb& app, Context& context) {
       .shows_default();
   verb.add_option("--dir", &flags->dir,
                   "write report.html, report.json, junit.xml and nodes.jsonl into this folder");
-  verb.footer(
-      "Examples:\n  muster report\n  muster report --run 3 --format html > acceptance.html\n"
-      "  muster report key > report.pub; muster report verify report.json --key report.pub");
+  verb.example("muster report").example("muster report --run 3 --format html > acceptance.html");
+  verb.example("muster report verify report.json --key report.pub");
   verb.runs([flags, &context] { show_report(context, *flags); });
-  verb.add_verb("key", "print the public key that reports are signed with").runs([&context] {
-    show_key(context);
-  });
+  verb.add_verb("key", "print the public key that reports are signed with")
+      .example("muster report key > report.pub")
+      .runs([&context] { show_key(context); });
   add_report_import(verb, context);
   Verb& verify = verb.add_verb("verify", "check that a report file is unchanged since it was signed");
   verify.add_option("FILE", &flags->file, "report.json").required();
   verify.add_option("--key", &flags->key, "public key to trust; default: the controller's");
   verify.footer(
       "Exit codes: 0 valid, 1 changed (or not signed), 2 no file or no key, 6 signed by another key");
+  verify.example("muster report verify report.json --key report.pub");
   verify.runs([flags, &context] { verify_report(context, *flags); });
 }
 

@@ -126,7 +126,9 @@ void list_specs(Context& context) {
   const auto specs = Api(context).get("/v1/specs");
   if (!specs.ok()) return complain(context, specs.error());
   show(context, *specs, [&] {
-    for (const Json& spec : specs->value("specs", Json::array())) {
+    const Json list = specs->value("specs", Json::array());
+    if (list.empty()) fmt::print("no spec yet: `muster up SPEC`\n");
+    for (const Json& spec : list) {
       const std::string note = clean_at(spec, "note");
       fmt::print("{:<6} {}{}\n", spec.value("revision", int64_t{0}), stored_by(spec),
                  note.empty() ? "" : ": " + note);
@@ -148,16 +150,18 @@ void add_spec(Verb& app, Context& context) {
   check_verb.add_option("--images", &what->images,
                         "folder of the controller's image recipes (musterd --images); default: those of this "
                         "version, and of a musterd that is installed here");
+  check_verb.example("muster spec check cluster.yaml");
   check_verb.runs([what, &context] { check(context, *what); });
   auto flags = std::make_shared<ShowFlags>();
   Verb& show_verb = verb.add_verb("show", "show the stored spec");
   show_verb.add_option("--rev", &flags->revision, "show this revision; default: the newest");
   show_verb.add_option("--diff", &flags->diff, "show what changed since this revision");
+  show_verb.example("muster spec show > cluster.yaml").example("muster spec show --diff 3");
   show_verb.runs([flags, &context] { show_spec(context, *flags); });
-  verb.add_verb("list", "list the stored revisions, with time, user and note").runs([&context] {
-    list_specs(context);
-  });
-  verb.footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3\n  muster spec list");
+  verb.add_verb("list", "list the stored revisions, with time, user and note")
+      .example("muster spec list")
+      .runs([&context] { list_specs(context); });
+  verb.example("muster spec check cluster.yaml").example("muster spec show --diff 3");
 }
 
 }  // namespace muster::cli

@@ -69,9 +69,9 @@ void add_up(Verb& app, Context& context) {
       .needs("--reimage");
   verb.add_option("--report", &flags->report, "folder for report.html, report.json, junit.xml")
       .shows_default();
+  verb.example("muster up cluster.yaml").example("muster up cluster.yaml --yes --report /srv/www/acceptance");
+  verb.example("muster up --limit gpu03").example("muster up --reimage --limit gpu[01-04]");
   verb.footer(
-      "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
-      "  muster up --limit gpu03\n  muster up --reimage --limit gpu[01-04]\n"
       "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined or returned, 4 refused or not "
       "approved, 5 degraded");
   verb.runs([flags, &context] { run_up(context, *flags); });

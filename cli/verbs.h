@@ -7,6 +7,11 @@ namespace muster::cli {
 
 struct Context;
 
+// The program's own options, and all of its verbs. `app` is new, and is as old as they are.
+void add_program(Verb& app, Context& context);
+
+void add_help(Verb& app, Context& context);
+void add_completion(Verb& app, Context& context);
 void add_up(Verb& app, Context& context);
 void add_plan(Verb& app, Context& context);
 void add_approve(Verb& app, Context& context);

@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
                "accept specs with a `lab:` section or the profile `lab`, for virtual machines only. Set by "
                "`muster lab up`; never use it on a controller of real servers");
   app.add_version(std::string("musterd ") + muster::kProgramVersion);
+  app.add_manual(8);
   if (const auto parsed = muster::parse_command_line(app, argc, argv); parsed.ended) return parsed.status;
 
   // The lab's proxy for packages in its network namespace: apt and mmdebstrap read it from the environment.

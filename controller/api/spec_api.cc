@@ -130,8 +130,12 @@ void put_spec(const CallPtr& call) {
 }
 
 void get_spec(const CallPtr& call) {
-  const auto row = call->services.store.spec(revision_of(*call, "rev"));
-  if (!row.ok()) return call->error(row.error());
+  const int64_t revision = revision_of(*call, "rev");
+  const auto row = call->services.store.spec(revision);
+  if (!row.ok()) {
+    const auto newest = call->services.spec.get();
+    return call->error(revision == 0 && !newest.ok() ? newest.error() : row.error());
+  }
   if (call->query("format") == "yaml") return call->text(200, row->text, "application/yaml");
   call->ok(row_json(*row, true));
 }

@@ -32,6 +32,14 @@ needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
 check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"
 check "it does not need what only building an image takes" sh -c "! echo '$(needs Depends)' | grep -qE 'mmdebstrap|openmpi'"
 check "that is recommended" sh -c "echo '$(needs Recommends)' | grep -q mmdebstrap"
+held=$work/held
+dpkg-deb -c "$(deb muster)" >"$held"
+for file in bash-completion/completions/muster zsh/vendor-completions/_muster fish/vendor_completions.d/muster.fish man/man1/muster.1.gz \
+  doc/muster/docs/operations.md; do
+  check "the command's package has $file" grep -q "^-.* \./usr/share/$file\$" "$held"
+done
+check "its manual is that of its verbs" sh -c "dpkg-deb --fsys-tarfile '$(deb muster)' | tar -xO ./usr/share/man/man1/muster.1.gz | zcat | grep -q 'muster spec check'"
+check "the controller's has musterd(8)" sh -c "dpkg-deb -c '$(deb muster-controller)' | grep -q 'man8/musterd.8.gz'"
 
 # node01 becomes the head node of another cluster, with more memory and room; node02 stays bare.
 cat >"$work/cluster.yaml" <<'YAML'
