@@ -68,6 +68,7 @@ void add_up(Verb& app, Context& context) {
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place")
       .needs("--reimage");
   verb.add_option("--report", &flags->report, "folder for report.html, report.json, junit.xml")
+      .check(wrong_report_folder)
       .shows_default();
   verb.footer(
       "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
