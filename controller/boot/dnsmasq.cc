@@ -30,17 +30,22 @@ void pause_ms(long ms) {
 
 std::string tail(const std::string& text) { return end_of_output(text, 600); }
 
-// dnsmasq drops root after start, which works only if its files are readable for all users.
-std::string pick_user(const std::string& folder) {
+// Whose rights dnsmasq keeps after it has opened its ports: what every host of the network can send to it is
+// never read by root. The package dnsmasq-base makes a user for it.
+Result<std::string> own_user() {
+  for (const char* name : {"dnsmasq", "nobody"})
+    if (::getpwnam(name)) return std::string(name);
+  return fail(Code::denied, "DHCP is not started: there is no user dnsmasq; install dnsmasq-base");
+}
+
+// The first folder on the way to `folder` that not every user may enter; "" if all may.
+std::string closed_folder(const std::string& folder) {
   namespace fs = std::filesystem;
-  if (::geteuid() != 0) return "";
   for (fs::path p = folder; p.has_relative_path(); p = p.parent_path()) {
     struct stat st;
-    if (::stat(p.c_str(), &st) != 0 || !(st.st_mode & S_IXOTH)) return "root";
+    if (::stat(p.c_str(), &st) != 0 || !(st.st_mode & S_IXOTH)) return p.string();
   }
-  for (const char* name : {"dnsmasq", "nobody"})
-    if (::getpwnam(name)) return name;
-  return "root";
+  return "";
 }
 
 // dnsmasq answers router solicitations only on an interface with an address in the advertised network (see
@@ -122,8 +127,10 @@ Status Dnsmasq::apply(BootNetwork network) {
                                           network.address, *carrier, network.interface));
   network.run_dir = std::filesystem::absolute(network.run_dir).string();
   TRY_(Files("/").make_directories(network.run_dir + "/tftp"));
-  network.user = pick_user(network.run_dir);
-  if (network.user.empty()) network.user = "root";
+  TRY(network.user, own_user());
+  if (const std::string closed = closed_folder(network.run_dir); !closed.empty())
+    return fail(Code::denied, fmt::format("DHCP is not started: user {} cannot enter {}, on the way to {}",
+                                          network.user, closed, network.run_dir));
   TRY(const std::string config, dnsmasq_config(network));
   if (running() && config == config_) return Ok{};
   stop();
@@ -151,6 +158,7 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   if (pid_ < 0) return fail(Code::failed, std::string("fork: ") + strerror(errno));
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::umask(022);
     if (::getppid() != daemon) ::_exit(1);
     const int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     const int null = ::open("/dev/null", O_RDWR);
