@@ -14,6 +14,7 @@
 #include "sys/http/http.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
+#include "tests/unit/api/controller.h"
 #include "tests/unit/plan/shipped.h"
 
 namespace muster::tests {
@@ -43,7 +44,7 @@ class Appeared {
   int fd_;
 };
 
-unsigned mode_of(const std::string& path) {
+unsigned mode_at(const std::string& path) {
   struct stat info = {};
   REQUIRE(::lstat(path.c_str(), &info) == 0);
   return info.st_mode & 07777;
@@ -63,7 +64,7 @@ FIELD_CASE("backup-readable-while-made") {
   const Status made = backup_store(dir.path("muster.db"), dir.path("all/m.db"));
   ::umask(before);
   REQUIRE(made.ok());
-  CHECK(mode_of(dir.path("all/m.db")) == 0600);
+  CHECK(mode_at(dir.path("all/m.db")) == 0600);
   // Beside the finished copy, which is a second name of it, only a folder was there, which is its owner's alone.
   const auto names = appeared.names();
   CHECK(names.count("m.db") == 1);
@@ -140,6 +141,55 @@ FIELD_CASE("socket-option-deletes-file") {
     CHECK(std::filesystem::symlink_status(dir.path(name)).type() == before);
   }
   CHECK(dir.read("file") == "precious");
+}
+
+FIELD_CASE("socket-of-a-live-sibling") {
+  testing::Controller first, second;
+  first.open();
+  const auto answers = [&] {
+    auto client = std::move(make_http_client({.base = "unix:" + first.socket()})).value();
+    const auto answer = client->request({.target = "/v1/version"}, kMinute);
+    return answer.ok() && answer->status == 200;
+  };
+  REQUIRE(answers());
+  HttpServerOptions options;
+  options.unix_path = first.socket();
+  const auto refused = start_http_server(options, [](const HttpRequest&, const ResponderPtr&) {});
+  CHECK(refused.error().code == Code::unavailable);
+  CHECK(answers());
+  // A link to it is no way to take it either.
+  std::filesystem::create_symlink(first.socket(), second.socket());
+  options.unix_path = second.socket();
+  CHECK(start_http_server(options, [](const HttpRequest&, const ResponderPtr&) {}).error().code ==
+        Code::invalid);
+  CHECK(answers());
+}
+
+FIELD_CASE("join-behind-translation") {
+  testing::Controller controller(source_dir() + "/playbooks");
+  std::string site = field_input("join-behind-translation", "site.yaml");
+  REQUIRE(controller.call(api::Listener::local, "PUT", "/v1/spec", site).status == 200);
+  const std::string token = controller.token_for("crane01"), key = pki::make_key().value();
+  const auto join_from = [&](uint16_t port) {
+    wire::JoinRequest join;
+    join.node = "crane01";
+    join.token = token;
+    join.csr_pem = pki::make_csr(key, join.node).value();
+    join.boot_id = "b";
+    HttpRequest request;
+    request.method = "POST";
+    request.target = "/agent/v1/join";
+    request.body = wire::to_json(join).dump();
+    request.remote = "10.20.0.11";
+    request.remote_port = port;
+    return controller.call(api::Listener::tls, request);
+  };
+  const auto refused = join_from(50123);
+  CHECK(refused.status == 403);
+  CHECK(refused.body.find("network.join_from_any_port") != std::string::npos);
+  site.insert(site.find("  bmc:"), "  join_from_any_port: true\n");
+  REQUIRE(controller.call(api::Listener::local, "PUT", "/v1/spec", site).status == 200);
+  CHECK(join_from(50123).status == 200);
 }
 
 }  // namespace muster::tests
