@@ -290,7 +290,7 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
                                Process& process, const ImageProgress& progress) {
   std::error_code ec;
   // The last two are removed at the end.
-  for (const char* name : {"", ".head", ".partial"}) TRY_(expect_at(path + name, {PathKind::nothing}));
+  for (const char* end : {"", ".head", ".partial"}) TRY_(expect_at(path + end, {PathKind::nothing}));
   TRY(ImageInfo info, load_image(state_dir, name));
   report_progress(progress, "verifying", 0.1);
   auto m = check_image(info.folder, progress);
