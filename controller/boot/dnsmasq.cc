@@ -192,7 +192,7 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   const gid_t group = entry->pw_gid;
   const bool root = ::geteuid() == 0;
   if (root)
-    for (const auto& path : {leases, network.run_dir + "/dnsmasq.log"}) TRY_(give_file(path, user, group));
+    for (const auto& own : {leases, network.run_dir + "/dnsmasq.log"}) TRY_(give_file(own, user, group));
   interface_ = network.interface;
   set_ra_address(interface_, true);
   const pid_t daemon = ::getpid();
