@@ -16,6 +16,7 @@
 #include "cli/interrupt_note.h"
 #include "cli/terminal.h"
 #include "sys/os.h"
+#include "sys/path_kind.h"
 
 namespace muster::cli {
 namespace {
@@ -214,6 +215,10 @@ Status build_images(Context& context, const ImageOrder& order) {
     if (image.value("needed", false))
       TRY_(build_one(context, {image.value("name", ""), order.rebuild}, false));
   return Ok{};
+}
+
+std::string wrong_report_folder(const std::string& given) {
+  return wrong_path(given, {PathKind::folder, PathKind::nothing});
 }
 
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder) {

@@ -161,7 +161,9 @@ void add_admit(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& con
   admit_verb.add_option("--address", &flags->address,
                         "the node's address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
-  admit_verb.add_option("--report", &flags->report, "folder for the report").shows_default();
+  admit_verb.add_option("--report", &flags->report, "folder for the report")
+      .check(wrong_report_folder)
+      .shows_default();
   admit_verb.example(
       "muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address 10.20.1.19");
   admit_verb.runs([flags, &context] { admit(context, *flags); });
@@ -187,7 +189,9 @@ void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& conte
                  "SHA256:... of the key that the host must present, or a file with the keys of all hosts "
                  "(such as the output of ssh-keyscan); default: shown for confirmation");
   add_approval(add, flags->approval, "approve the changes");
-  add.add_option("--report", &flags->report, "folder for the report").shows_default();
+  add.add_option("--report", &flags->report, "folder for the report")
+      .check(wrong_report_folder)
+      .shows_default();
   add.footer(
       "Needs systemd, util-linux and one of these systems on the host: " + supported_releases() +
       ". Nothing is written to the host before approval. Its OS disk is never partitioned or formatted; its "

@@ -87,7 +87,9 @@ void force_option(Verb& verb, PlanFlags& flags) {
 
 void goal_flags(Verb& verb, PlanFlags& flags) {
   add_approval(verb, flags.approval);
-  verb.add_option("--report", &flags.report, "folder for the report").shows_default();
+  verb.add_option("--report", &flags.report, "folder for the report")
+      .check(wrong_report_folder)
+      .shows_default();
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ void add_up(Verb& app, Context& context) {
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place")
       .needs("--reimage");
   verb.add_option("--report", &flags->report, "folder for report.html, report.json, junit.xml")
+      .check(wrong_report_folder)
       .shows_default();
   verb.example("muster up cluster.yaml").example("muster up cluster.yaml --yes --report /srv/www/acceptance");
   verb.example("muster up --limit gpu03").example("muster up --reimage --limit gpu[01-04]");

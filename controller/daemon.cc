@@ -94,7 +94,8 @@ struct Core {
        [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
        [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
-       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); }}};
+       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); },
+       [this] { return joins_from_any_port(spec); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   HeldRun held_run{reactor, *store, spec, executor, problems, options.lab};
@@ -392,8 +393,6 @@ Status RealDaemon::open_unix() {
   options.unix_path = core_->options.socket;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
-  ::unlink(options.unix_path
-               .c_str());  // left by an earlier musterd: the lock on the state folder excludes a running one
   TRY(unix_, start_http_server(options, dispatcher_.handler(api::Listener::local)));
   return Ok{};
 }

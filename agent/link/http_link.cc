@@ -253,6 +253,7 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
   client_settings.peer_organization =
       kControllerOrganization;  // other nodes have certificates of the same CA
   client_settings.ignore_certificate_times = true;
+  client_settings.reserved_port = true;
   TRY(auto client, make_http_client(client_settings));
   TRY(const wire::JoinReply reply, request_certificate(*client, "join", wire::to_json(message)));
   if (node) *node = reply.node;

@@ -41,7 +41,7 @@ void agent_join(const CallPtr& call) {
         log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
         call->error(reply.error());
       },
-      call->request.remote);
+      call->request.remote, call->request.remote_port);
 }
 
 void agent_renew(const CallPtr& call) {

@@ -15,6 +15,7 @@
 #include "controller/image/folder.h"
 #include "controller/image/old_builds.h"
 #include "controller/image/ram.h"
+#include "sys/path_kind.h"
 
 namespace muster {
 namespace {
@@ -288,7 +289,8 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
 Result<ImageInfo> export_image(const std::string& state_dir, const std::string& name, const std::string& path,
                                Process& process, const ImageProgress& progress) {
   std::error_code ec;
-  if (fs::exists(fs::symlink_status(path, ec))) return fail(Code::conflict, path + " exists");
+  // The last two are removed at the end.
+  for (const char* end : {"", ".head", ".partial"}) TRY_(expect_at(path + end, {PathKind::nothing}));
   TRY(ImageInfo info, load_image(state_dir, name));
   report_progress(progress, "verifying", 0.1);
   auto m = check_image(info.folder, progress);
@@ -320,6 +322,7 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
 
 Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
                                const ImageProgress& progress) {
+  TRY_(expect_at(path, {PathKind::file, PathKind::folder}));
   TRY(const Head head, read_head(path, process));
   const std::string folder = fs::absolute(state_dir).string() + "/images/" + head.name,
                     version = head.digest.substr(7);

@@ -67,6 +67,7 @@ struct Network {
   std::string dhcp = "managed";  // managed | proxy | external
   std::string controller;        // controller's address; default: the first one of the provisioning network
   std::string gateway;           // may be empty
+  bool join_from_any_port = false;  // also from source ports that are not only root's
   // None of these is ever copied from the controller host; undeclared ones are empty.
   std::vector<std::string> dns;          // name servers, numeric, in the order they are queried
   std::vector<std::string> search;       // domains

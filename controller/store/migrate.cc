@@ -7,8 +7,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+
+#include "sys/path_kind.h"
 
 namespace muster {
 
@@ -37,14 +40,18 @@ Status sync_file(const std::string& path) {
   return Ok{};
 }
 
+// The copy belongs to its owner alone from its first byte on: SQLite keeps the mode of an empty file, also for
+// the journal beside it.
 Status copy_checked(const std::string& from, const std::string& to) {
+  const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return fail(Code::failed, fmt::format("{}: {}", to, std::strerror(errno)));
+  ::close(fd);
   {
     TRY(sqlite::Connection db, sqlite::Connection::open(from, sqlite::Mode::read_only));
     TRY_(db.run("VACUUM INTO ?", {to}));
   }
   TRY(const int64_t version, inspect_database(to));
   if (version == 0) return fail(Code::failed, to + ": the copy is empty");
-  ::chmod(to.c_str(), 0600);
   return sync_file(to);
 }
 
@@ -108,14 +115,18 @@ Result<std::string> dump_schema(sqlite::Connection& db) {
 Status backup_store(const std::string& from, const std::string& to) {
   TRY(const int64_t version, inspect_database(from));
   if (version == 0) return fail(Code::not_found, from + ": no such database");
-  const std::string temporary = fmt::format("{}.{}.tmp", to, ::getpid());
-  ::unlink(temporary.c_str());
-  Status copied = copy_checked(from, temporary);
+  TRY_(expect_at(to, {PathKind::nothing}));
+  // In a folder of its own: others may write into the target's, and put a link or a journal in the copy's way.
+  std::string folder = to + ".XXXXXX";
+  if (!::mkdtemp(folder.data())) return fail(Code::failed, fmt::format("{}: {}", to, std::strerror(errno)));
+  const std::string copy = folder + "/copy";
+  Status copied = copy_checked(from, copy);
   // link() fails if the name exists; rename() would replace the file.
-  if (copied.ok() && ::link(temporary.c_str(), to.c_str()) != 0)
+  if (copied.ok() && ::link(copy.c_str(), to.c_str()) != 0)
     copied = errno == EEXIST ? fail(Code::conflict, to + ": already exists")
                              : fail(Code::failed, fmt::format("{}: {}", to, std::strerror(errno)));
-  ::unlink(temporary.c_str());
+  for (const char* left : {"", "-journal", "-wal", "-shm"}) ::unlink((copy + left).c_str());
+  ::rmdir(folder.c_str());
   if (!copied.ok()) return copied;
   const size_t slash = to.rfind('/');
   return sync_file(slash == std::string::npos ? "." : slash == 0 ? "/" : to.substr(0, slash));

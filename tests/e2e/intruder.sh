@@ -24,7 +24,7 @@ join_as() {  # join_as NODE TOKEN NAME UUID -> HTTP status; what comes of it in 
   openssl req -new -key "$work/$3.key" -subj "/CN=$1" -out "$work/$3.csr" 2>/dev/null
   jq -n --arg node "$1" --arg token "$2" --arg uuid "$4" --rawfile csr "$work/$3.csr" \
     '{version: 1, node: $node, token: $token, csr: $csr, boot_id: "stranger", mode: "ram", product_uuid: $uuid, macs: []}' >"$work/$3.json"
-  fetch -k -o "$work/$3.reply" -w '%{http_code}' --data-binary @"$work/$3.json" "https://$controller:7443/agent/v1/join"
+  fetch -k --local-port "${join_ports:-665-1023}" -o "$work/$3.reply" -w '%{http_code}' --data-binary @"$work/$3.json" "https://$controller:7443/agent/v1/join"
 }
 poll_as() {  # status of asking for orders with what NAME got; 000: he is let wait
   jq -r .certificate "$work/$1.reply" >"$work/$1.pem"
@@ -43,6 +43,8 @@ reason_of() { $muster status --json | jq -r --arg n "$1" '.nodes[] | select(.nam
 # The thief is first: he joins as node01 while it is still in its firmware.
 up_begins
 during_up "node01's power-on is pending" armed 1
+check "a user of another node cannot join in its place" test "$(join_ports=1024-65000 join_as node01 "$token" user "")" = 403
+check "that is an event" wait_until 10 seen "" refused 1
 check "the thief joins in its place" test "$(join_as node01 "$token" early "")" = 200
 check "that is an event" wait_until 10 seen node01 joined 1
 check "he is let wait for orders" test "$(poll_as early)" != 401
@@ -58,7 +60,7 @@ check "the boot port takes no body" test "$(status_of --data-binary x "http://$c
 check "nor a large one" test "$(status_of --data-binary @"$work/large" "http://$controller:7480/boot.ipxe")" = 413
 check "the TLS port takes no large one" test "$(status_of -k --data-binary @"$work/large" "https://$controller:7443/agent/v1/join")" = 413
 check "a guessed token is refused" test "$(join_as node02 guessed guess "")" = 403
-check "that is an event" wait_until 10 seen "" refused 1
+check "that is an event" wait_until 10 seen "" refused 2
 lan timeout 60 bash -c "for i in {1..80}; do exec {fd}<>/dev/tcp/$controller/7480; done; touch '$work/open'; sleep 50" &
 flood=$!
 check "80 connections" wait_until 20 test -e "$work/open"

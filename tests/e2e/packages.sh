@@ -147,7 +147,7 @@ guest 'cd /root && muster up cluster.yaml --yes --report report' | tee "$work/se
 echo "  the bring-up from the guest took $((SECONDS - start)) s"
 check "one of one accepted" grep -q "^1 of 1 nodes accepted" "$work/second.log"
 check "node02 runs that image" sh -c "$muster lab ssh node02 -- cat /etc/muster/image.json | grep -q $digest"
-check "a backup may go to root's home" guest 'muster backup /root/muster.db && test -s /root/muster.db'
+check "a backup may go to root's home" guest 'muster backup /root/muster.db && test "$(stat -c %a /root/muster.db)" = 600'
 
 # A later commit, with the page's own command: the database stays, the daemon is another process, node02 does not notice.
 accepted() { guest 'muster status --json' | jq -e '.nodes[] | select(.name == "node02") | .state == "accepted"' >/dev/null; }
@@ -163,6 +163,9 @@ if walked '^apt install ./muster_' >"$work/apt.log" 2>&1; then die "apt took an 
 check "apt does not go back to an earlier commit unasked" says_version "$now"
 packages_into_guest "$debs"
 guest 'muster up /root/cluster.yaml --yes --report /root/report2' | tee "$work/again.log"
+check "DHCP and TFTP are not root's" guest 'test "$(ps -o user= -C dnsmasq | sort -u)" = dnsmasq'
+check "systemd rates the unit of musterd at 6 or better" guest 'systemd-analyze security --no-pager --threshold=60 musterd >/dev/null'
+check "a file in a socket's place stays" guest 'echo kept >/root/file; ! timeout 20 musterd --state /root/other --socket /root/file --no-dhcp --listen 127.0.0.1 2>/dev/null && grep -qx kept /root/file'
 check "there is nothing to do" grep -q "nothing changed" "$work/again.log"
 check "a unit that was disabled stays so" \
   guest 'systemctl -q disable musterd; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null; test "$(systemctl is-enabled musterd)" = disabled'

@@ -311,16 +311,24 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
 }
 
 void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
-                       const std::string& remote) {
-  consider(
-      request,
-      [this, node = plain_word(request.node), remote,
-       answer = std::move(answer)](Result<wire::JoinReply> reply) {
-        if (!reply.ok() && reply.error().code == Code::denied)
-          publish_refused("join as " + node + " refused: " + reply.error().message, remote);
-        answer(std::move(reply));
-      },
-      remote);
+                       const std::string& remote, uint16_t port) {
+  auto logged = [this, node = plain_word(request.node), remote,
+                 answer = std::move(answer)](Result<wire::JoinReply> reply) {
+    if (!reply.ok() && reply.error().code == Code::denied)
+      publish_refused("join as " + node + " refused: " + reply.error().message, remote);
+    answer(std::move(reply));
+  };
+  if (const auto allowed = check_port(port); !allowed.ok()) return logged(allowed.error());
+  consider(request, std::move(logged), remote);
+}
+
+Status BootService::check_port(uint16_t port) const {
+  if (port < kFirstOpenPort || hooks_.any_port()) return Ok{};
+  return fail(Code::denied,
+              fmt::format("it came from source port {}, which every user of a machine may use; joins are "
+                          "accepted from ports below {}: run the agent as root, or, if an address "
+                          "translation changes the port, set network.join_from_any_port in the spec",
+                          port, kFirstOpenPort));
 }
 
 void BootService::consider(const wire::JoinRequest& request,

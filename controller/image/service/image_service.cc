@@ -18,8 +18,13 @@
 #include "controller/image/transfer.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/thread_umask.h"
 
 namespace muster {
+
+// Of what is made in images and RAM systems (sys/thread_umask.h).
+constexpr mode_t kImageUmask = 022;
+
 namespace {
 
 Json image_json(const std::string& state, const std::string& name, bool needed) {
@@ -224,11 +229,15 @@ void ImageService::in_pool(Progress progress, Built done,
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
-  reactor_.offload([work, report, result] { *result = work(report); },
-                   [this, result, done] {
-                     brought_.clear();  // an image that was not here before may be now
-                     done(std::move(*result));
-                   });
+  reactor_.offload(
+      [work, report, result] {
+        const ThreadUmask usual(kImageUmask);
+        *result = work(report);
+      },
+      [this, result, done] {
+        brought_.clear();  // an image that was not here before may be now
+        done(std::move(*result));
+      });
 }
 
 void ImageService::bring_in(const std::string& path, Progress progress, Built done) {
@@ -278,6 +287,7 @@ void ImageService::pack(const std::string& folder, std::vector<Packed> requested
       std::make_shared<Status>(fail(Code::failed, "the RAM systems could not be packed: see musterd's log"));
   reactor_.offload(
       [request = ram_request(options_, folder), result] {
+        const ThreadUmask usual(kImageUmask);
         const auto ram = build_ram_system(request);
         *result = ram.ok() ? Status(Ok{}) : Status(ram.error());
       },

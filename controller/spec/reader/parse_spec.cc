@@ -146,6 +146,8 @@ void SpecReader::read_network() {
   spec_.network.storage = read_subnet(network, "storage", storage_);
   read_network_address(network, "controller", spec_.network.controller);
   read_network_address(network, "gateway", spec_.network.gateway);
+  const YamlNode* any_port = child(network, "join_from_any_port");
+  spec_.network.join_from_any_port = any_port && yaml_is_boolean(*any_port) && yaml_boolean(*any_port);
   if (spec_.network.controller.empty() && provisioning_)
     spec_.network.controller = format_ipv4(provisioning_->base + 1);
   // One flat network for nodes and BMCs is common; networks that overlap only partly are a mistake.
