@@ -564,6 +564,22 @@ TEST_CASE(
     CHECK(lost["detail"]["inconclusive"] == true);
     CHECK(lost["blame"].empty());
   }
+  SECTION("answers of another shape") {
+    const auto [hello, granted] = GENERATE(
+        std::pair<const char*, const char*>{R"([{"label":"mlx5_0"}])", R"({})"}, std::pair{"7", "{}"},
+        std::pair{R"({"rails":{"mlx5_0":7},"perftest_problem":7})", R"({"granted":true})"},
+        std::pair{R"({"rails":[{"label":"mlx5_0"}]})", R"({"granted":"yes"})"},
+        std::pair{R"({"rails":[{"label":"mlx5_0"}],"perftest_problem":7})", R"({"granted":true})"});
+    std::thread partner([&, first = std::string(hello), second = std::string(granted)] {
+      Connection link(accept_one(*listening), seconds_now() + 60);
+      for (const std::string& text : {first, second})
+        if (link.receive().ok()) (void)link.send(2, 0, text.data(), text.size());
+    });
+    const Json invalid = result();
+    partner.join();
+    CHECK(invalid["outcome"] == "unavailable");
+    CHECK(invalid["blame"].empty());
+  }
   SECTION("its server never answers") {
     two.options.total_seconds = two.options.connect_seconds = 0;
     const Json silent = result();
