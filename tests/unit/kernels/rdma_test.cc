@@ -125,6 +125,10 @@ TEST_CASE("perftest's options and tables are those of perftest 4.5") {
       parse_perftest(zero, PerfTest::bandwidth);  // messages went through, in no time: no result
   REQUIRE_FALSE(timeless.ok());
   CHECK(timeless.error().message.find("time-stamp counter") != std::string::npos);
+  for (const char* endless : {"inf     ", "nan     "}) {
+    std::string other = kBandwidth;
+    CHECK_FALSE(parse_perftest(other.replace(other.find(kGbps), 8, endless), PerfTest::bandwidth).ok());
+  }
   std::string mib = kBandwidth;
   mib.replace(mib.find("BW average[Gb/sec]"), 18, "BW average[MB/sec]");
   CHECK_FALSE(parse_perftest(mib, PerfTest::bandwidth).ok());  // another unit is not taken for ours
