@@ -141,8 +141,7 @@ TEST_CASE("reading a record reports all of its problems with their paths", "[bas
         "cart.counts.nuts: wrong type (string); cart.steering: expected an object, got number; "
         "cart.blame: missing; cart.tags: wrong type (object); cart.width: wrong type (string)");
   CHECK(problems<Cart>(Json::array()).find("cart: expected an object, got array") == 0);
-  CHECK(read_record<Disk>(json_of(R"({"bytes": -1})"), "disk").error().message ==
-        "disk.bytes: out of range");
+  CHECK(read_record<Disk>(json_of(R"({"bytes": -1})"), "disk").error().message == "disk.bytes: out of range");
 }
 
 TEST_CASE("a number that its member cannot hold is a problem, not another number", "[base]") {
