@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/printable.h"
 #include "base/utf8.h"
 #include "sys/os.h"
 
@@ -220,7 +219,6 @@ std::string one_line(std::string_view text) {
     if (!blank && size == 0) ++dropped;
     at += std::max<size_t>(size, 1);
   }
-  out = printable(out);
   while (!out.empty() && out.back() == ' ') out.pop_back();
   if (dropped > 2 && dropped * 10 > text.size()) return "";  // a program, not text
   return std::string(last_bytes(out, kLineBytes));
