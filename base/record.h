@@ -14,9 +14,9 @@
 // that is read, which is not copied, and is never written. At most 60 fields. A type within a record that has
 // a form of its own declares `Status read_own(const Json&, T&)` and `Json to_json(const T&)` next to it.
 //
-// Reading is strict: an unknown key, a missing key, a wrong type, an unknown word and a number that its member
-// cannot hold are problems that name their path (`rollout.failed.gpu01.run: wrong type (null)`), and one error reports all of them, nested ones
-// included. Pure functions, no I/O.
+// Reading is strict: an unknown key, a missing key, a wrong type, an unknown word and a number that its
+// member cannot hold are problems that name their path (`rollout.failed.gpu01.run: wrong type (null)`), and
+// one error reports all of them, nested ones included. Pure functions, no I/O.
 #pragma once
 
 #include <cstdint>

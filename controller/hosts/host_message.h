@@ -1,5 +1,5 @@
-// What a host's agent sends over its wire (controller/hosts/host_wire.h), line by line. All of it is untrusted: an
-// error is Code::invalid. Pure functions, no I/O.
+// What a host's agent sends over its wire (controller/hosts/host_wire.h), line by line. All of it is
+// untrusted: an error is Code::invalid. Pure functions, no I/O.
 #pragma once
 
 #include <cstdint>

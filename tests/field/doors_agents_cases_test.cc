@@ -70,8 +70,8 @@ struct Agents : testing::Controller {
   uint64_t seq_ = 0;
 };
 
-// The texts of a value that would control a display: C0 but for ends of lines and tabs, DEL, C1, and marks that
-// set the direction of text.
+// The texts of a value that would control a display: C0 but for ends of lines and tabs, DEL, C1, and marks
+// that set the direction of text.
 bool controls(const Json& value) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();

@@ -1,4 +1,5 @@
-// A job of an unprivileged user on a node whose firmware is about to boot: what it can fetch, and what it cannot be.
+// A job of an unprivileged user on a node whose firmware is about to boot: what it can fetch, and what it
+// cannot be.
 #include "base/json_dump.h"
 #include "base/wire.h"
 #include "tests/field/case.h"

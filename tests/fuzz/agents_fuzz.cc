@@ -1,5 +1,5 @@
-// The bodies that agents post: a join, a batch of events, and in these the results from which inventory and verdicts
-// are made. The link takes them with a store in memory.
+// The bodies that agents post: a join, a batch of events, and in these the results from which inventory and
+// verdicts are made. The link takes them with a store in memory.
 #include <algorithm>
 
 #include "base/facts.h"

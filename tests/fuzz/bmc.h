@@ -1,5 +1,5 @@
-// What the targets of BMC drivers share: a clock that only waiting and requests advance, the BMC of a node, and the word
-// of an input for what its driver is to do.
+// What the targets of BMC drivers share: a clock that only waiting and requests advance, the BMC of a node,
+// and the word of an input for what its driver is to do.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The corpora, read without clang: what fuzzers begin with, and each input that once broke something. Beginnings of each
-// file are read, too, as of a message that was cut off.
+// The corpora, read without clang: what fuzzers begin with, and each input that once broke something.
+// Beginnings of each file are read, too, as of a message that was cut off.
 #include <algorithm>
 #include <filesystem>
 #include <string>

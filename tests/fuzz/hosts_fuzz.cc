@@ -1,5 +1,5 @@
-// The wire of `muster accept --hosts`: the lines of a host's agent and the standard error of the command that reaches
-// it, as this machine reads them; and the command's bytes, as the agent reads them.
+// The wire of `muster accept --hosts`: the lines of a host's agent and the standard error of the command
+// that reaches it, as this machine reads them; and the command's bytes, as the agent reads them.
 #include <memory>
 #include <utility>
 

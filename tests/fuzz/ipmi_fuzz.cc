@@ -1,6 +1,7 @@
-// An ipmitool that prints anything, and a serial console. The input is what the driver is to do (bmc.h), and then what
-// the program prints at each call, each after a line "---": a line with its exit status, then its output, of which
-// lines that begin with "! " are errors. After the last one it begins again. All of the bytes are a console's, too.
+// An ipmitool that prints anything, and a serial console. The input is what the driver is to do (bmc.h),
+// and then what the program prints at each call, each after a line "---": a line with its exit status, then
+// its output, of which lines that begin with "! " are errors. After the last one it begins again. All of
+// the bytes are a console's, too.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

@@ -1,6 +1,6 @@
-// A BMC that answers anything. The input is what the driver is to do (bmc.h), and then the answers in the order of its
-// requests, each after a line "---": a line with the status, header lines, an empty line, the body. After the last one
-// the BMC is gone.
+// A BMC that answers anything. The input is what the driver is to do (bmc.h), and then the answers in the
+// order of its requests, each after a line "---": a line with the status, header lines, an empty line, the
+// body. After the last one the BMC is gone.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

@@ -1,8 +1,8 @@
-// What strangers, nodes, BMCs and programs write, read by what reads it in the product: one function for each door,
-// which takes any bytes and ends. It throws std::logic_error when what was read lacks what everyone after it relies
-// on. tests/fuzz/run.sh has libFuzzer look for such bytes (libfuzzer.cc); the unit tests read the corpora, which need
-// no clang (corpus_test.cc). A target is tests/fuzz/NAME_fuzz.cc with a function of that name, its corpus is
-// tests/fuzz/corpus/NAME.
+// What strangers, nodes, BMCs and programs write, read by what reads it in the product: one function for
+// each door, which takes any bytes and ends. It throws std::logic_error when what was read lacks what
+// everyone after it relies on. tests/fuzz/run.sh has libFuzzer look for such bytes (libfuzzer.cc); the unit
+// tests read the corpora, which need no clang (corpus_test.cc). A target is tests/fuzz/NAME_fuzz.cc with a
+// function of that name, its corpus is tests/fuzz/corpus/NAME.
 #pragma once
 
 #include <cstddef>
