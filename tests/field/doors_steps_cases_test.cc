@@ -1,4 +1,4 @@
-// What users of a node see of steps: arguments of programs, results, files that are being written.
+// What users of a node see of files that steps are writing.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,51 +7,10 @@
 #include <array>
 #include <string>
 
-#include "base/split.h"
-#include "controller/spec/reader/own_playbooks.h"
 #include "tests/field/case.h"
 #include "tests/unit/agent/step_run.h"
 
 namespace muster::tests {
-namespace {
-
-constexpr char kSecret[] = "password=THE-APP-SECRET";
-
-ParsedPlaybook read_playbook(const std::string& file) {
-  return parse_own_playbook({file, field_input("secret-in-argv-and-result", file)});
-}
-
-bool complains_of(const ParsedPlaybook& read, const std::string& part) {
-  return std::any_of(read.errors.begin(), read.errors.end(),
-                     [&](const SpecError& error) { return has(error.path, part); });
-}
-
-}  // namespace
-
-FIELD_CASE("secret-in-argv-and-result") {
-  const ParsedPlaybook read = read_playbook("site.yaml");
-  for (const char* place : {"steps[0].params.argv", "steps[0].params.check", "steps[1].params.command"}) {
-    INFO(place);
-    CHECK(complains_of(read, place));
-  }
-  for (const SpecError& error : read.errors) CHECK(error.line > 0);
-  CHECK(read_playbook("fine.yaml").errors.empty());
-}
-
-FIELD_CASE("secret-in-argv-and-result: what a step says does not repeat the arguments of its programs") {
-  testing::StepRun run;
-  const Json failing = {{"argv", {"false", kSecret}}, {"check", {"false", kSecret}}};
-  const auto checked = run.check("command", failing);
-  REQUIRE(checked.ok());
-  CHECK_FALSE(has(checked->diff, kSecret));
-  CHECK(has(checked->diff, "false"));
-  const Status applied = run.apply("command", failing);
-  REQUIRE_FALSE(applied.ok());
-  CHECK_FALSE(has(applied.error().message, kSecret));
-  const auto waited = run.check("wait_for", {{"command", {"false", kSecret}}, {"deadline_seconds", 0}});
-  CHECK_FALSE(has(waited.ok() ? waited->diff : waited.error().message, kSecret));
-}
-
 FIELD_CASE("content-before-permissions") {
   testing::StepRun run;
   run.machine.put("/etc/app.key", "old\n");
