@@ -11,6 +11,7 @@
 #include "tests/unit/agent/step_run.h"
 
 namespace muster::tests {
+
 FIELD_CASE("content-before-permissions") {
   testing::StepRun run;
   run.machine.put("/etc/app.key", "old\n");
