@@ -106,14 +106,16 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/migration_list.cc CONTENT
   "namespace muster::embedded {\n${declared}extern const char* const migrations[];\nconst char* const migrations[] = {\n${list_text}  nullptr};\n}\n")
 target_sources(muster_controller_store PRIVATE ${CMAKE_BINARY_DIR}/embedded/migrations.cc ${CMAKE_BINARY_DIR}/embedded/migration_list.cc)
 
-# Fuzzers, on demand: scripts/fuzz.sh. The preset instruments the libraries too, so that the fuzzer sees where its input leads.
+# Fuzzers, on demand: tests/fuzz/run.sh. The preset instruments the libraries too, so that the fuzzer sees where its input leads.
 option(MUSTER_FUZZ "build the fuzz targets (clang)" OFF)
 if(MUSTER_FUZZ)
   file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
   foreach(source ${fuzzers})
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
+    add_executable(${name} ${source} tests/fuzz/libfuzzer.cc tests/fakes/mem_store.cc)
+    target_compile_definitions(${name} PRIVATE MUSTER_FUZZ_TARGET=${name})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    target_link_libraries(${name} PRIVATE muster_controller_executor muster_controller_spec_reader)
+    target_link_libraries(${name} PRIVATE muster_controller muster_controller_hosts muster_controller_report_import muster_agent
+      muster_kernels_rdma muster_kernels_gpu_logic)
   endforeach()
 endif()

@@ -115,7 +115,7 @@ const Json& json_at(const Json& json, const std::vector<std::string>& path) {
 
 namespace {
 
-constexpr size_t kLongest = 300;  // bytes of a message that are shown
+constexpr size_t kLongest = 300;  // bytes of a message, and of its id, that are shown
 
 // Parts of message ids for temporary conditions. Dell: data sources (SYS518), the iDRAC (SWC0700) or its
 // providers (RAC0508) are not ready yet; all sessions are in use (RAC0218).
@@ -172,7 +172,8 @@ std::string RedfishRefusal::text() const {
   if (text.empty()) text = fmt::format("{}", fmt::join(first.args, ", "));
   if (text.empty()) text = messages_.back().text;
   const std::string id = first.id.empty() ? messages_.back().id : first.id;
-  return fmt::format("{}{}{}", id, id.empty() || text.empty() ? "" : ": ", first_bytes(text, kLongest));
+  return fmt::format("{}{}{}", first_bytes(id, kLongest), id.empty() || text.empty() ? "" : ": ",
+                     first_bytes(text, kLongest));
 }
 
 bool RedfishRefusal::passes() const {

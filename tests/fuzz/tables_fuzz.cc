@@ -1,0 +1,53 @@
+// What programs print as tables: perftest, nvidia-smi, and the tools whose results are imported.
+#include <cmath>
+
+#include "controller/report/import/import.h"
+#include "kernels/gpu/logic/gpu_logic.h"
+#include "kernels/rdma/rdma.h"
+#include "tests/fuzz/targets.h"
+
+namespace muster::fuzz {
+namespace {
+
+void read_perftest(const std::string& text) {
+  using kernels::PerfTest;
+  for (const PerfTest test : {PerfTest::bandwidth, PerfTest::latency}) {
+    const auto read = kernels::parse_perftest(text, test);
+    if (!read.ok()) continue;
+    const double figure = test == PerfTest::bandwidth ? read->gbps : read->typical_us;
+    demand(figure > 0 && std::isfinite(figure), "a measurement without a figure");
+  }
+}
+
+void read_smi(const std::string& text) {
+  auto gpus = kernels::gpu::parse_smi(text);
+  for (const auto& gpu : gpus)
+    for (const auto& [name, number] : gpu.numbers)
+      demand(std::isfinite(number), "a counter that is no number");
+  kernels::gpu::merge_smi(gpus, gpus);
+  for (const auto& gpu : gpus) {
+    const auto same = kernels::gpu::judge_smi(gpu, gpu);
+    for (const auto& [name, number] : gpu.numbers) (void)kernels::gpu::not_reported(gpu, gpu, name);
+    (void)kernels::gpu::same_bus(gpu.bus, gpus.front().bus);
+    (void)same;
+  }
+}
+
+void import_any(const std::string& text) {
+  (void)import_output(text);
+  for (const auto& format : import_formats()) {
+    const auto read = import_output(text, format);
+    if (!read.ok()) demand(read.error().code == Code::invalid, "an output rejected with another code");
+  }
+}
+
+}  // namespace
+
+void tables_fuzz(std::string_view bytes) {
+  const std::string text(bytes);
+  read_perftest(text);
+  read_smi(text);
+  import_any(text);
+}
+
+}  // namespace muster::fuzz
