@@ -1,5 +1,5 @@
 // What `muster spec check` finds in one spec: its errors, or, where there are none, its warnings; as JSON and
-// as lines for people. Reads no file but the host's time zones and what the spec's texts are checked against.
+// as lines for people. Of files it reads only the time zones of the host.
 #pragma once
 
 #include <map>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kNone = std::string::npos;
+constexpr const char* kNameEnds = " \t\r\n,[]{}";  // of anchors and aliases
 
 bool blank_at(const std::string& line, size_t at) {
   return at >= line.size() || line[at] == ' ' || line[at] == '\t';
@@ -26,7 +28,11 @@ bool comment_at(const std::string& line, size_t at) {
 // which quotes and brackets by their signs.
 class YamlStructure {
  public:
-  explicit YamlStructure(const std::string& text) : text_(text), lines_(split_lines(text)) {
+  explicit YamlStructure(const std::string& text) : lines_(split_lines(text)) {
+    for (size_t at = text.find('&'), end = 0; at != kNone; at = text.find('&', end)) {
+      end = std::min(text.find_first_of(kNameEnds, at), text.size());
+      anchors_.insert(text.substr(at + 1, end - at - 1));
+    }
     for (std::string& line : lines_)
       if (line.ends_with('\r')) line.pop_back();
     for (const std::string& line : lines_)
@@ -237,9 +243,8 @@ class YamlStructure {
   // "*H100*" is the name of an anchor, which is declared as "&H100*".
   void check_alias(const At& at) {
     const std::string& line = lines_[at.line];
-    const size_t end = line.find_first_of(" \t,]}", at.column);
-    const std::string name = line.substr(at.column + 1, end == kNone ? kNone : end - at.column - 1);
-    if (text_.find("&" + name) == kNone) needs_quotes(at);
+    const size_t end = std::min(line.find_first_of(kNameEnds, at.column), line.size());
+    if (!anchors_.count(line.substr(at.column + 1, end - at.column - 1))) needs_quotes(at);
   }
 
   void needs_quotes(const At& at) {
@@ -290,9 +295,9 @@ class YamlStructure {
     return kNone;
   }
 
-  const std::string& text_;
   std::vector<std::string> lines_;
-  size_t step_ = 2;  // of the first line that is indented
+  std::set<std::string> anchors_;  // of the whole text
+  size_t step_ = 2;                // of the first line that is indented
   std::vector<Level> levels_;
   std::vector<Open> brackets_;
   std::optional<Open> quote_;

@@ -1,4 +1,5 @@
-// What a spec declares without using it: images, roles, playbooks that are only baked, keys without effect.
+// What a spec declares without using it: images, roles, playbooks that are only baked, keys without effect;
+// and the mirror that an image needs and that is not declared.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,23 +61,28 @@ void without_effect(Observer& o) {
     o.warn(finding::kKeyWithoutEffect, *rails, "network.rails", "no node has rails");
 }
 
+// The controller host has packages of the default distribution.
+void mirrors(Observer& o) {
+  const YamlNode* images = o.section("images");
+  for (const KnownRecipe& recipe : o.names.recipes)
+    for (const auto& [name, image] : o.spec.images) {
+      const Distribution* distribution = image.distribution;
+      if (recipe.name != image.recipe || !distribution || distribution->id == default_distribution().id ||
+          recipe.mirror || o.spec.network.apt_of(distribution->id).declared())
+        continue;
+      o.warn(
+          finding::kMirrorUndeclared, *yaml_child(yaml_child(images, name.c_str()), "recipe"),
+          fmt::format("images.{}.recipe", name),
+          fmt::format("the image is built from a mirror of {}, and none is declared", distribution->title));
+    }
+}
+
 }  // namespace
 
 void unused_warnings(Observer& o) {
   images_and_roles(o);
   without_effect(o);
-  for (const auto& [name, image] : o.spec.images) {
-    const Distribution* distribution = image.distribution;
-    const auto recipe = std::find_if(o.names.recipes.begin(), o.names.recipes.end(),
-                                     [&](const KnownRecipe& r) { return r.name == image.recipe; });
-    // The controller host has packages of the default one.
-    if (!distribution || distribution->id == default_distribution().id || recipe == o.names.recipes.end() ||
-        recipe->mirror || o.spec.network.apt_of(distribution->id).declared())
-      continue;
-    o.warn(finding::kMirrorUndeclared, *yaml_child(yaml_child(o.section("images"), name.c_str()), "recipe"),
-           fmt::format("images.{}.recipe", name),
-           fmt::format("the image is built from a mirror of {}, and none is declared", distribution->title));
-  }
+  mirrors(o);
 }
 
 }  // namespace muster::warnings
