@@ -29,6 +29,9 @@ const Mistake kMistakes[] = {
     {"one blank less", "a:\n  b: 1\n c: 2\n", finding::kYamlIndentation, 3, 2},
     {"the first of siblings", "a:\n  b:\n   c: 1\n    d: 2\n", finding::kYamlIndentation, 3, 4},
     {"an item", "a:\n    - b\n   - c\n", finding::kYamlIndentation, 3, 4},
+    // A compose file, vx3r/wg-gen-web 66; and one with XML, coollabsio/coolify 7244.
+    {"a map below a value", "version: '3.6'\n  web:\n    x: 1\n", finding::kYamlIndentation, 2, 3},
+    {"quotes in quotes", "a: \"<b c=\"d\">\"\n", finding::kYamlQuote, 1, 4},
     {"no colon between siblings", "a: 1\nb 2\nc: 3\n", finding::kYamlColon, 2, 1},
     {"no colon at the first key", "a:\n  b 1\n  d: 2\n", finding::kYamlColon, 2, 3},
     {"no colon in an item", "a:\n  - name b\n    c: 1\n", finding::kYamlColon, 2, 5},
