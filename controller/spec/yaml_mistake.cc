@@ -161,20 +161,21 @@ class YamlStructure {
   // An entry at this column: of a map or list that is open, or of a new one.
   void enter(size_t number, size_t at, bool list) {
     lone_.reset();
-    std::optional<Level> left;
+    std::vector<Level> left;  // that this entry ends, the outermost at the end
     while (!levels_.empty() &&
            (levels_.back().indent > at || (levels_.back().indent == at && levels_.back().list && !list))) {
-      left = levels_.back();
+      left.push_back(levels_.back());
       levels_.pop_back();
     }
     if (!levels_.empty() && levels_.back().indent == at && levels_.back().list == list) {
       ++levels_.back().count;
       return;
     }
-    if (left && left->indent > at) {  // less than before, but as much as nothing above it
-      if (left->list != list && !levels_.empty()) left->indent = levels_.back().indent;
-      unlike(*left, {number, at});
-    } else if (!left && has_value_ && !levels_.empty() && levels_.back().indent < at) {
+    if (!left.empty() && left.back().indent > at) {  // less than before, but as much as nothing above it
+      Level sibling = left.back();
+      if (sibling.list != list && !levels_.empty()) sibling.indent = levels_.back().indent;
+      unlike(sibling, {number, at});
+    } else if (left.empty() && has_value_ && !levels_.empty() && levels_.back().indent < at) {
       unlike(levels_.back(), {number, at});
     }
     levels_.push_back({at, list, number});
