@@ -64,6 +64,7 @@ muster_folder(controller/executor LINK base controller/plan controller/ports con
 muster_folder(controller/metrics LINK base controller/causes controller/nodes controller/ports controller/rollout controller/run)
 muster_folder(controller/spec/reader LINK base controller/causes controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)
+muster_folder(controller/spec/warnings LINK base controller/spec controller/spec/reader)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
 muster_folder(controller/notices/service LINK base controller/causes controller/current controller/notices controller/ports controller/rollout
   controller/spec controller/trust sys sys/http)
@@ -132,7 +133,7 @@ muster_folder(kernels/together LINK base kernels/common kernels/counters kernels
 # The lab and the command line.
 muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
 muster_folder(cli LINK base controller/bringup controller/causes controller/hosts controller/image controller/nodes controller/options
-  controller/report controller/report/import controller/spec controller/spec/reader controller/ssh lab sys sys/http)
+  controller/report controller/report/import controller/spec controller/spec/reader controller/spec/warnings controller/ssh lab sys sys/http)
 
 # Every folder links with the folders that it declares.
 get_property(checks GLOBAL PROPERTY MUSTER_LINK_CHECKS)

@@ -27,6 +27,7 @@ struct SpecError {
   std::string path;          // "nodes[0].disks.os.match.count"
   std::string message;       // with the rule and "did you mean ..."
   std::string file = {};     // the playbook of the spec that line and column refer to; empty: the spec
+  std::string code = {};     // of findings that have one (controller/spec/findings.h): all warnings have
 };
 std::string to_string(
     const SpecError& error,

@@ -100,6 +100,7 @@ ParsedSpec SpecReader::read() {
             [](const auto& a, const auto& b) { return a.name < b.name; });
   read_rollout();
   read_notify();
+  read_warnings();
   return {std::move(spec_), std::move(errors_), std::move(in_file)};
 }
 
@@ -341,10 +342,13 @@ void SpecReader::read_duration(const ValuePlace& section, const char* key, const
   const std::string path = section.path + "." + key;
   const Result<DurationMs> parsed = parse_duration(at->text);
   if (!parsed.ok()) return error(*at, path, parsed.error().message);
+  // A bare number is mostly meant in the unit that the key's default has.
+  const bool bare = at->text.find_first_not_of("0123456789.") == std::string::npos;
   if (*parsed < range.least || *parsed > range.most)
-    return error(
-        *at, path,
-        fmt::format("'{}' must be between {} and {}", at->text, to_human(range.least), to_human(range.most)));
+    return error(*at, path,
+                 fmt::format("'{}'{} must be between {} and {}", at->text,
+                             bare ? fmt::format(", {} seconds as it has no unit,", at->text) : "",
+                             to_human(range.least), to_human(range.most)));
   out = *parsed;
 }
 
@@ -388,12 +392,22 @@ std::map<std::string, VarGroups> shipped_optional_vars() {
   return out;
 }
 
+std::map<std::string, std::set<std::string>> shipped_variables() {
+  std::map<std::string, std::set<std::string>> out;
+  for (const std::string& line : split_lines(embedded::playbooks_vars)) {
+    const auto words = split_words(line);
+    out[words.at(0)].insert(words.begin() + 1, words.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 SpecNames shipped_names() {
   SpecNames out{
       sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}, shipped_only_for()};
   out.optional_vars = shipped_optional_vars();
+  out.variables = shipped_variables();
   for (const std::string& line : split_lines(embedded::recipes)) {
     const auto words = split_words(line);
     KnownRecipe recipe{words.at(0)};

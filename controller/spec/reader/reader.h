@@ -114,6 +114,7 @@ class SpecReader {
   void check_canaries(const YamlNode& at, const RolloutSpec& rollout);
   void read_rebuild(const YamlNode& rollout, RolloutSpec& out);
   void check_rollout_times(const YamlNode& rollout, const RolloutSpec& out);
+  void read_warnings();
   void read_notify();
   void read_kinds(const YamlNode* section, const std::string& path, const char* key,
                   std::set<std::string>& out);
