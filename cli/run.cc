@@ -83,6 +83,7 @@ int run_verb(int argc, const char* const* argv) {
   add_image(app, context);
   add_spec(app, context);
   add_secret(app, context);
+  add_replace(app, context);
   add_notify(app, context);
   add_ack(app, context);
   add_drain(app, context);
