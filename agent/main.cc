@@ -153,7 +153,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
                       {"controller", config.url}});
   reactor->on_stop_signal([&reactor] { reactor->stop(); });
   Renewal renewal(*reactor, files, *link, folder, config);
-  if (config.mode != wire::Mode::ram) renewal.look();
+  renewal.look();
   // Resets the RAM system's dead-man timer only after real contact with the controller.
   std::function<void()> watch = [&, seen = SteadyMs{}]() mutable {
     if (agent.last_contact() != seen) ram_contact();

@@ -44,7 +44,7 @@ MUSTER_RECORD(JoinReply, lenient, node, as(certificate_pem, "certificate"), as(c
 MUSTER_RECORD(WorkOrder, lenient, id, params, as(deadline, "deadline_ms"), sparse(preconditions),
               sparse(secrets))
 MUSTER_RECORD(OrderText, kind, flat(order))
-MUSTER_RECORD(PollReply, lenient, orders, opt(withdrawn))
+MUSTER_RECORD(PollReply, lenient, orders, opt(withdrawn), sparse(renew))
 MUSTER_RECORD(Event, lenient, seq, opt(time), opt(order), kind, data)
 MUSTER_RECORD(EventBatch, lenient, boot_id, incarnation, events)
 MUSTER_RECORD(Needs, lenient, needs)

@@ -85,9 +85,13 @@ struct WorkOrder {
   }
 };
 
+// In the query of requests for orders and of renewals: which CAs the agent trusts (agent/link/http_link.h).
+inline constexpr const char* kTrusts = "ca";
+
 struct PollReply {
   std::vector<WorkOrder> orders;       // offered to the agent, which does not have them yet
   std::vector<std::string> withdrawn;  // ids of orders to drop; a running one stops at its next safe point
+  bool renew = false;                  // the agent is to get a new certificate, and the CAs to trust, at once
 };
 
 // kinds and their data:

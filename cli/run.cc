@@ -94,6 +94,7 @@ void add_program(Verb& app, Context& context) {
   add_image(app, context);
   add_spec(app, context);
   add_secret(app, context);
+  add_replace(app, context);
   add_notify(app, context);
   add_ack(app, context);
   add_drain(app, context);

@@ -34,6 +34,7 @@ void add_spec(Verb& app, Context& context);
 void add_notify(Verb& app, Context& context);
 void add_ack(Verb& app, Context& context);
 void add_secret(Verb& app, Context& context);
+void add_replace(Verb& app, Context& context);
 void add_drain(Verb& app, Context& context);
 void add_sim(Verb& app, Context& context);
 void add_version(Verb& app, Context& context);

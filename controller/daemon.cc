@@ -67,7 +67,7 @@ struct Core {
   const PlanWorker::Offload offload = [this](Reactor::Task work, Reactor::Task done) {
     reactor.offload(std::move(work), std::move(done));
   };
-  const Authority authority;
+  Authority authority;
   const OwnMachine own = read_own_machine(options.sys);
   MachinesWithOwn machines_with_own{own.uuid};
   std::unique_ptr<Store> store;
@@ -159,7 +159,7 @@ Status Core::finish() {
        },
        [this](const std::string& node) { return executor.node_row(NodeName(node)).boot_id; }});
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
-                                                     offload, authority.ca_fingerprint(), own});
+                                                     offload, authority.identity(), own});
   rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
       *store, spec, *bringup, images, storage, [this] { return held_run.holds(); },
       [this](const rollout::Record& record) { events.add(0, "", "rollout", rollout_event(record)); },
@@ -169,8 +169,9 @@ Status Core::finish() {
                                                return rollout::BootTime{boot, since_boot()};
                                              });
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
-      reactor, nodes, *store, executor, authority.certificate_ends(), [this] { return rollout->record(); },
-      [this] { return image_metrics(images, spec); }, [this] { return cause_counts(causes.look()); },
+      reactor, nodes, *store, executor, [this] { return authority.certificate_ends(); },
+      [this] { return rollout->record(); }, [this] { return image_metrics(images, spec); },
+      [this] { return cause_counts(causes.look()); },
       [this] {
         const auto counts = notices->service().counts();
         return NoticeMetrics{counts.waiting, counts.lost, counts.failing};
@@ -182,7 +183,7 @@ Status Core::finish() {
                                                  events,  link,      boot,     power,    *vault,
                                                  images,  *bringup,  executor, *rollout, notices->service(),
                                                  archive, discovery, *metrics, problems, nodes,
-                                                 causes});
+                                                 causes,  reopen});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -385,7 +386,7 @@ class RealDaemon : public Daemon {
   DhcpService dhcp_;
   MetricsPort metrics_;
   std::unique_ptr<HttpServer> unix_, tls_, boot_;
-  std::string open_address_;
+  std::string open_address_, tls_digest_;
 };
 
 Status RealDaemon::open_unix() {
@@ -418,15 +419,14 @@ Status RealDaemon::open_port(api::Listener listener, uint16_t port, std::unique_
   return Ok{};
 }
 
-// Opens the ports on the provisioning network once its address is known, and again when the address changes.
+// Opens the ports once the address is known; again when it, or what the TLS port shows or accepts, changes.
 void RealDaemon::open_network() {
   const std::string address = core_->address();
   if (address.empty()) return;
-  if (address != open_address_) {
-    tls_.reset();
-    boot_.reset();
-    open_address_ = address;
-  }
+  if (address != open_address_) boot_.reset();
+  if (address != open_address_ || core_->authority.tls_digest() != tls_digest_) tls_.reset();
+  open_address_ = address;
+  tls_digest_ = core_->authority.tls_digest();
   core_->problems.erase("listen");
   const auto open = [&](api::Listener listener, uint16_t port, std::unique_ptr<HttpServer>& server) {
     if (server) return;

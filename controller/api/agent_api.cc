@@ -15,6 +15,7 @@
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
 #include "controller/link/link_hub.h"
+#include "controller/trust/authority.h"
 #include "sys/log.h"
 
 namespace muster::api {
@@ -25,6 +26,13 @@ bool refuse_undeclared(const CallPtr& call) {
   if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
   call->error(fail(Code::denied, "this machine is not declared, and discovery is off"));
   return true;
+}
+
+// True if the agent reports CAs, and they are not those that it is to trust now.
+bool trusts_others(const Call& call) {
+  if (!mac_of_unknown(call.agent).empty()) return false;  // it joins again soon
+  const std::string reported = call.query(wire::kTrusts);
+  return !reported.empty() && reported != call.services.authority.trust();
 }
 
 }  // namespace
@@ -55,10 +63,13 @@ void agent_renew(const CallPtr& call) {
   if (const auto read = reader.finish(); !read.ok()) return call->error(read.error());
   const auto row = call->services.store.certificate(call->request.peer_serial);
   if (!row.ok()) return call->error(row.error());
-  call->services.boot.renew(call->agent, csr, row->issued, [call](Result<wire::JoinReply> reply) {
-    if (!reply.ok()) return call->error(reply.error());
-    call->ok(wire::to_json(*reply));
-  });
+  call->services.boot.renew(
+      call->agent, csr, row->issued,
+      [call](Result<wire::JoinReply> reply) {
+        if (!reply.ok()) return call->error(reply.error());
+        call->ok(wire::to_json(*reply));
+      },
+      trusts_others(*call));
 }
 
 void agent_orders(const CallPtr& call) {
@@ -71,10 +82,15 @@ void agent_orders(const CallPtr& call) {
   present.storage = call->query("storage");
   present.slot = slot_of(call->query("slot"));
   present.trial = call->query("trial") == "1";
+  present.trusts = call->query(wire::kTrusts);
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
   call->services.link.poll(
       NodeName(call->agent), std::move(have),
-      [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); }, present);
+      [call](wire::PollReply reply) {
+        reply.renew = trusts_others(*call);
+        call->ok(wire::to_json(reply));
+      },
+      present);
 }
 
 void agent_events(const CallPtr& call) {

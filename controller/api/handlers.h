@@ -71,6 +71,8 @@ void revoke_certificate(const CallPtr&);
 void list_secrets(const CallPtr&);
 void put_secret(const CallPtr&);
 void delete_secret(const CallPtr&);
+void get_replacement(const CallPtr&);
+void replace_secret(const CallPtr&);
 void agent_join(const CallPtr&);
 void agent_renew(const CallPtr&);
 void agent_orders(const CallPtr&);

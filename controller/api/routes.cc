@@ -17,6 +17,11 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/secrets", Role::operators, list_secrets, "names of the secrets, never their values"},
     {"PUT", "/v1/secrets/{name}", Role::operators, put_secret, "the body is the value"},
     {"DELETE", "/v1/secrets/{name}", Role::operators, delete_secret, "deletes a secret"},
+    {"GET", "/v1/replace/{secret}", Role::operators, get_replacement,
+     "token, munge-key, master-key, ca -> {id, since, step, effects, left, apply}: what the next step of its "
+     "replacement does, and which nodes still have the old one; ?without=NODE,... for ca"},
+    {"POST", "/v1/replace/{secret}", Role::operators, replace_secret,
+     "{id, step} as GET showed them, through the socket only: does that step; conflict if it is another now"},
     // plan and run
     {"POST", "/v1/plan", Role::operators, make_plan,
      "{kind, nodes, force} -> digest, text and, unless ?brief=1, the plan; or refusals"},

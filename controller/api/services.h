@@ -1,7 +1,8 @@
 // Services: the objects that handlers of the HTTP API may use. Owned by Daemon (controller/daemon.cc).
-// Thread: the reactor's, except `authority` and `options`, which never change.
+// Thread: the reactor's, except `options`, which never change.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -33,7 +34,7 @@ class Vault;
 
 struct Services {
   const DaemonOptions& options;
-  const Authority& authority;
+  Authority& authority;
   RealReactor& reactor;
   Store& store;
   CurrentSpec& spec;
@@ -52,8 +53,9 @@ struct Services {
   MetricsService& metrics;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
-  const NodesView& nodes;  // as operators see them
-  CurrentCauses& causes;   // of all that is wrong now
+  const NodesView& nodes;               // as operators see them
+  CurrentCauses& causes;                // of all that is wrong now
+  const std::function<void()>& reopen;  // opens ports again whose keys or addresses have changed
 };
 
 }  // namespace muster

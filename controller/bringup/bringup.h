@@ -94,6 +94,9 @@ class Bringup {
 
   NodeObservation observe(const NodeName& node);
 
+  // A node is online if its agent reported so short a time ago.
+  static constexpr DurationMs kOnline = kMinute;
+
   Executor& executor() { return parts_.executor; }
   // Returns the shipped playbooks and, with a spec, the spec's own playbooks and overlays. invalid: the first
   // error in the spec's.
@@ -139,7 +142,6 @@ class Bringup {
   void prepare(const ApprovalPtr& approval);
   void begin(const ApprovalPtr& approval);
 
-  static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
   PlaybookCache playbook_cache_;
   PlanWorker worker_;

@@ -175,6 +175,7 @@ struct Had {
 Problem problem_of_controller(const std::string& topic, const std::string& text) {
   Problem out{.reason = topic + ": " + text};
   if (topic.starts_with(kReceiverTopic)) out.kind = CauseKind::receiver;
+  if (topic == kReplacedCa) out.next = "muster replace ca";
   out.part = topic;
   return out;
 }

@@ -19,6 +19,9 @@
 
 namespace muster {
 
+// Topic of ClusterNow::controller: the replacement of the CA stands half done.
+inline constexpr const char* kReplacedCa = "ca";
+
 struct NodeNow {
   NodeName name = {};
   NodeState state = NodeState::unknown;
@@ -45,7 +48,7 @@ struct ClusterNow {
   const rollout::Record* rollout = nullptr;      // the newest; null: none
   // When the rollout's unbuilt_images() that the spec declares were built last; 0: never.
   std::map<std::string, TimeMs> built_at = {};
-  std::map<std::string, std::string> controller = {};  // NodesView::problems()
+  std::map<std::string, std::string> controller = {};  // NodesView::problems(), and kReplacedCa
   TimeMs time = 0;
   std::map<std::string, TimeMs> certificates = {};  // Authority::certificate_ends()
 };

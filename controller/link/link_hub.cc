@@ -16,6 +16,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kStreamsPerNode = 8;
+constexpr size_t kLongestDigest = 71;  // "sha256:" and 64 digits; what an agent sends may be longer
 
 // Returns the part of an event that is kept in the live log. Progress is shown from memory: writing every
 // progress event would make the log mostly noise.
@@ -68,12 +69,13 @@ void LinkHub::withdraw(const NodeName& node, const OrderId& order_id) {
   if (!take_off(node, order_id)) return;
   if (const auto waiting = waiters_.find(node);
       waiting != waiters_.end() && waiting->second.have.count(order_id))
-    release(node, {{}, {order_id}});
+    release(node, {{}, {order_id}, false});
 }
 
 void LinkHub::poll(const NodeName& node, std::set<std::string> have,
                    std::function<void(wire::PollReply)> answer, const Presence& present) {
   if (sink_.contact) sink_.contact(node, present);
+  if (mac_of_unknown(node).empty()) trusts_[node] = present.trusts.substr(0, kLongestDigest);
   release(node, {});
   wire::PollReply reply = news(node, have);
   if (!reply.orders.empty() || !reply.withdrawn.empty()) return answer(std::move(reply));

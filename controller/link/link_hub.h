@@ -52,6 +52,12 @@ class LinkHub : public LinkPort {
   // Answers with the highest event number accepted, when it is durable.
   void take(const NodeName& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
+  // Presence::trusts of the node's last request to this process; "" before the first.
+  std::string trusted_by(const NodeName& node) const {
+    const auto found = trusts_.find(node);
+    return found == trusts_.end() ? "" : found->second;
+  }
+
   // Answers a waiting request of this node with nothing, because its right to poll has changed.
   void hang_up(const NodeName& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
@@ -87,6 +93,7 @@ class LinkHub : public LinkPort {
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers_;  // node -> id -> order
   std::map<std::string, Waiter> waiters_;
   std::map<std::string, std::vector<Stream>> streams_;  // per node, newest last, few
+  std::map<std::string, std::string> trusts_;           // of declared nodes
 };
 
 }  // namespace muster

@@ -416,9 +416,14 @@ CertificateRow BootService::row_of(const NodeName& node, const Authority::AgentC
 }
 
 void BootService::renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
-                        std::function<void(Result<wire::JoinReply>)> answer) {
-  if (reactor_.now() - issued < Authority::kAgentRenewDays * kDay)
-    return answer(fail(Code::conflict, "this certificate is not due for renewal"));
+                        std::function<void(Result<wire::JoinReply>)> answer, bool other_cas) {
+  if (reactor_.now() - issued < Authority::kAgentRenewDays * kDay) {
+    if (!other_cas) return answer(fail(Code::conflict, "this certificate is not due for renewal"));
+    SteadyMs& last = renewed_early_[node];
+    if (last && reactor_.steady() - last < kMinute)
+      return answer(fail(Code::unavailable, "this certificate was renewed less than a minute ago"));
+    last = reactor_.steady();
+  }
   const auto made = authority_.sign_agent(node, csr_pem);
   if (!made.ok()) return answer(made.error());
   const wire::JoinReply reply{node, made->pem, authority_.ca_pem()};

@@ -80,8 +80,10 @@ class BootService : public BootPort {
   // Records that a request was made with a revoked certificate of this node. Logged once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
   // For an agent with a certificate from `issued`. conflict: less than half of its lifetime has passed.
+  // `other_cas`: the agent trusts other CAs than it is to, so it may renew earlier, but once a minute only
+  // (unavailable).
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
-             std::function<void(Result<wire::JoinReply>)> answer);
+             std::function<void(Result<wire::JoinReply>)> answer, bool other_cas = false);
   // Makes a token for a join without netboot (adopting a running host, purpose "adopt"): returned once,
   // stored as a digest. A newer token for the same node makes it void unless it was used.
   void mint(const std::string& node, const std::string& purpose,
@@ -153,6 +155,7 @@ class BootService : public BootPort {
   int unknown_scripts_ = 0;                            // issued since discovery was switched on
   bool unknown_full_ = false;                          // already logged that the limit was reached
   std::set<std::string> revoked_seen_;                 // serials
+  std::map<std::string, SteadyMs> renewed_early_;      // node -> when: each writes a row
   SteadyMs refused_since_ = {};                        // start of the minute whose events refused_ counts
   int refused_ = 0;
 };

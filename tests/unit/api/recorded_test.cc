@@ -123,6 +123,8 @@ void walk_controller(Walk& walk) {
   walk.step(c, "POST", "/v1/nodes/node01/quarantine", R"({"release": true})");
   walk.step(c, "POST", "/v1/nodes/discover", R"({"on": false})");
   walk.step(c, "POST", "/v1/backup", Json{{"path", c.state() + "/copy.db"}}.dump());
+  const Json token = c.get("/v1/replace/token");
+  walk.step(c, "POST", "/v1/replace/token", Json{{"id", token["id"]}, {"step", token["step"]}}.dump());
   NodeRow gone;
   gone.name = "gone01";
   write(c, {CertificateRow{"0a", "node01", "f", 3}, gone});
