@@ -148,8 +148,8 @@ void add_replace(Verb& app, Context& context) {
       "On the controller host only. An interrupted replacement goes on when the command is repeated. With "
       "--json and without --yes it is only shown.\n"
       "Exit: 0 done, 1 failed, 2 bad usage, 3 nodes still have the old one, 4 not approved, or something "
-      "changed meanwhile\n"
-      "Examples:\n  muster replace token\n  muster replace ca --without gpu07");
+      "changed meanwhile");
+  verb.example("muster replace token");
   const std::pair<const char*, const char*> secrets[] = {
       {"token", "the operators' token for the TLS port"},
       {"munge-key",
@@ -158,6 +158,8 @@ void add_replace(Verb& app, Context& context) {
       {"ca", "the CA by which agents and controller recognise each other; jobs run on"}};
   for (const auto& [name, help] : secrets) {
     Verb& one = verb.add_verb(name, help);
+    one.example(fmt::format("muster replace {}", name));
+    if (std::string(name) == "ca") one.example("muster replace ca --without gpu07");
     one.add_flag("--yes,-y", &flags->yes, "do it without a prompt");
     if (std::string(name) == "ca")
       one.add_option("--without", &flags->without,
