@@ -94,7 +94,8 @@ struct Core {
        [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
        [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
-       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); }}};
+       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); },
+       [this](const std::string& node) { link.hang_up(NodeName(node)); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   HeldRun held_run{reactor, *store, spec, executor, problems, options.lab};
@@ -106,7 +107,8 @@ struct Core {
                        },
                        [this](const NodeName& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
-                       }}};
+                       },
+                       [this](const NodeName& name) { link.hang_up(name); }}};
   Consoles consoles{
       reactor,
       options.state,
@@ -187,7 +189,7 @@ Status Core::finish() {
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {
-    forget_declared(spec, *store, executor);
+    forget_declared(spec, *store, executor, link);
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();

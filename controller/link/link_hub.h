@@ -52,7 +52,8 @@ class LinkHub : public LinkPort {
   // Answers with the highest event number accepted, when it is durable.
   void take(const NodeName& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
-  // Answers a waiting request of this node with nothing, because its right to poll has changed.
+  // Answers a waiting request of this node with nothing, because its right to poll has changed. What answers
+  // checks that right again (controller/api/api.cc).
   void hang_up(const NodeName& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
