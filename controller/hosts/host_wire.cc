@@ -7,6 +7,7 @@
 
 #include "base/alive.h"
 #include "base/json_dump.h"
+#include "base/printable.h"
 #include "base/record.h"
 #include "controller/hosts/bootstrap.h"
 #include "controller/hosts/lost_reason.h"
@@ -65,6 +66,7 @@ Status read_program(const Json& json, HostMessage& out) {
 
 Status read_looked(const Json& json, HostMessage& out) {
   TRY(out.looked, read_record<HostLooked>(json, "looked"));
+  for (Json* part : {&out.looked.facts, &out.looked.look}) make_printable(*part);
   if (out.looked.facts.is_object() && out.looked.look.is_object()) return Ok{};
   return fail(Code::invalid, "looked: `facts` and `look` must be objects");
 }
@@ -107,8 +109,9 @@ Result<HostMessage> host_message_of(const std::string& line) {
 
 // Parses the text after `MUSTER1 `.
 Result<HostHello> host_hello_of(const std::string& text) {
-  const auto json = parse_json(text);
+  auto json = parse_json(text);
   if (!json.ok()) return no_message("an invalid hello");
+  make_printable(*json);
   auto read = read_record<HostHello>(*json, "hello");
   if (!read.ok()) return no_message("an invalid hello: " + read.error().message);
   const HostHello& hello = *read;
