@@ -87,7 +87,8 @@ struct PollReply {
   std::vector<std::string> withdrawn;  // ids of orders to drop; a running one stops at its next safe point
 };
 
-// kinds and their data:
+// Kinds and their data. A batch with any other kind is refused as a whole: a new kind is added to the controller
+// first (base/event_kind.h).
 //   hello     {mode, boot_id, image_digest, agent_version, slot, trial,    first event of every agent process
 //             loader_skipped?}
 //   started   {}                                                            the agent began the order

@@ -30,6 +30,7 @@
 #include "controller/executor/executor.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
+#include "controller/link/event_keeper.h"
 #include "controller/link/event_log.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
@@ -77,6 +78,7 @@ struct Core {
 
   CurrentSpec spec{*store, [this] { return images.recipes(); }};
   EventLog events{reactor, *store};
+  EventKeeper event_keeper{reactor, *store, [this] { return event_limits(spec).keep; }};
   ImageService images{reactor, options};
   PowerService power{reactor, options.state, [this](const std::string& node) { return bmc_of(node); }};
   BootService boot{
@@ -130,8 +132,7 @@ struct Core {
                        [this] { return notices ? notices->service().recalled() : std::vector<Cause>(); }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
-  std::function<void()> reopen = [] {
-  };  // called when the address of the network ports or the DHCP data has changed
+  std::function<void()> reopen = [] {};  // when the ports' address or the DHCP data has changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -190,11 +191,13 @@ Status Core::finish() {
   connect_agents();
   spec.on_change([this] {
     forget_declared(spec, *store, executor, link);
+    link.set_limits(event_limits(spec));
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();
     rollout->poke();
   });
+  link.set_limits(event_limits(spec));
   discovery.on_change([this] { reopen(); });
   return Ok{};
 }
@@ -209,16 +212,10 @@ void Core::read_inventories() {
 void Core::connect_agents() {
   const auto undeclared = [](const NodeName& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
-                  if (undeclared(hello.node))
-                    discovery.on_hello(hello);
-                  else
-                    executor.on_hello(hello);
+                  undeclared(hello.node) ? discovery.on_hello(hello) : executor.on_hello(hello);
                 },
                 [this, undeclared](const NodeName& node, const wire::Event& event) {
-                  if (undeclared(node))
-                    discovery.on_event(node, event);
-                  else
-                    executor.on_event(node, event);
+                  undeclared(node) ? discovery.on_event(node, event) : executor.on_event(node, event);
                 },
                 [this, undeclared](const NodeName& node, const Presence& present) {
                   if (undeclared(node)) return discovery.on_contact(node);
@@ -459,6 +456,7 @@ Status RealDaemon::start() {
     core_->held_run.begin();
     core_->rollout->begin();
     core_->notices->service().begin();
+    core_->event_keeper.begin();
     core_->read_inventories();
   });
   // Open the operators' socket last, so that a resumed run is active before their first request.

@@ -21,9 +21,8 @@ struct Withdrawing : Controller {
   }
   void write(std::vector<Write> rows) {
     std::promise<bool> written;
-    on_reactor([&] {
-      services().store.write(std::move(rows), [&](Status done) { written.set_value(done.ok()); });
-    });
+    on_reactor(
+        [&] { services().store.write(std::move(rows), [&](Status done) { written.set_value(done.ok()); }); });
     REQUIRE(written.get_future().get());
   }
   static pki::CertificateInfo papers(const std::string& node, const std::string& serial) {

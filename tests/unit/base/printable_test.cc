@@ -22,14 +22,18 @@ TEST_CASE("marks of direction and separators of lines are no part of a text of o
 }
 
 TEST_CASE("a text of several lines keeps its line ends and tabs, and nothing else that controls", "[base]") {
-  CHECK(printable_lines("a\tb\r\n\x1b[2J\xc2\x9b" "c\xff\n") == "a\tb \n [2J c \n");
+  CHECK(printable_lines("a\tb\r\n\x1b[2J\xc2\x9b"
+                        "c\xff\n") == "a\tb \n [2J c \n");
   CHECK(printable_lines("").empty());
 }
 
 TEST_CASE("all texts of a value become printable, with the names of its members, and no others change",
           "[base]") {
   Json value = {{"text", "a\x1b[0m"},
-                {"list", {"\xe2\x80\xae" "b", 7, true, nullptr}},
+                {"list",
+                 {"\xe2\x80\xae"
+                  "b",
+                  7, true, nullptr}},
                 {"c\x07", {{"inner\n", "d\x9f"}}},
                 {"fine", "\xc3\xbc\n"}};
   make_printable(value);
