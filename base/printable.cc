@@ -1,5 +1,6 @@
 #include "base/printable.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@ bool sets_direction(uint32_t unicode) {
 bool ends_line(uint32_t unicode) { return unicode == 0x2028 || unicode == 0x2029; }
 
 std::string replaced(std::string_view text, char instead, std::string_view kept) {
+  // Nearly all text: agents send megabytes of it.
+  if (std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; }))
+    return std::string(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
