@@ -30,6 +30,7 @@
 #include "controller/executor/executor.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
+#include "controller/link/event_keeper.h"
 #include "controller/link/event_log.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
@@ -77,6 +78,7 @@ struct Core {
 
   CurrentSpec spec{*store, [this] { return images.recipes(); }};
   EventLog events{reactor, *store};
+  EventKeeper event_keeper{reactor, *store, [this] { return event_limits(spec).keep; }};
   ImageService images{reactor, options};
   PowerService power{reactor, options.state, [this](const std::string& node) { return bmc_of(node); }};
   BootService boot{
@@ -95,6 +97,7 @@ struct Core {
        [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.manual_tasks().saw_netboot(node); },
+       [this](const std::string& node) { link.hang_up(NodeName(node)); },
        [this] { return joins_from_any_port(spec); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
@@ -107,7 +110,8 @@ struct Core {
                        },
                        [this](const NodeName& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
-                       }}};
+                       },
+                       [this](const NodeName& name) { link.hang_up(name); }}};
   Consoles consoles{
       reactor,
       options.state,
@@ -129,8 +133,7 @@ struct Core {
                        [this] { return notices ? notices->service().recalled() : std::vector<Cause>(); }};
   std::unique_ptr<SiteNotices> notices;
   std::unique_ptr<Services> services;
-  std::function<void()> reopen = [] {
-  };  // called when the address of the network ports or the DHCP data has changed
+  std::function<void()> reopen = [] {};  // when the ports' address or the DHCP data has changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -189,12 +192,14 @@ Status Core::finish() {
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {
-    forget_declared(spec, *store, executor);
+    forget_declared(spec, *store, executor, link);
+    link.set_limits(event_limits(spec));
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();
     rollout->poke();
   });
+  link.set_limits(event_limits(spec));
   discovery.on_change([this] { reopen(); });
   return Ok{};
 }
@@ -209,16 +214,10 @@ void Core::read_inventories() {
 void Core::connect_agents() {
   const auto undeclared = [](const NodeName& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
-                  if (undeclared(hello.node))
-                    discovery.on_hello(hello);
-                  else
-                    executor.on_hello(hello);
+                  undeclared(hello.node) ? discovery.on_hello(hello) : executor.on_hello(hello);
                 },
                 [this, undeclared](const NodeName& node, const wire::Event& event) {
-                  if (undeclared(node))
-                    discovery.on_event(node, event);
-                  else
-                    executor.on_event(node, event);
+                  undeclared(node) ? discovery.on_event(node, event) : executor.on_event(node, event);
                 },
                 [this, undeclared](const NodeName& node, const Presence& present) {
                   if (undeclared(node)) return discovery.on_contact(node);
@@ -456,6 +455,7 @@ Status RealDaemon::start() {
     core_->held_run.begin();
     core_->rollout->begin();
     core_->notices->service().begin();
+    core_->event_keeper.begin();
     core_->read_inventories();
   });
   // Open the operators' socket last, so that a resumed run is active before their first request.

@@ -13,20 +13,12 @@
 #include "controller/boot/boot.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/image/service/image_service.h"
-#include "controller/link/discovery.h"
 #include "controller/link/link_hub.h"
 #include "controller/trust/authority.h"
 #include "sys/log.h"
 
 namespace muster::api {
 namespace {
-
-// Applies while discovery is off. After ten minutes of rejections a RAM system reboots from disk.
-bool refuse_undeclared(const CallPtr& call) {
-  if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
-  call->error(fail(Code::denied, "this machine is not declared, and discovery is off"));
-  return true;
-}
 
 // True if the agent reports CAs, and they are not those that it is to trust now.
 bool trusts_others(const Call& call) {
@@ -73,7 +65,6 @@ void agent_renew(const CallPtr& call) {
 }
 
 void agent_orders(const CallPtr& call) {
-  if (refuse_undeclared(call)) return;
   const auto ids = split(call->query("have"), ',');
   std::set<std::string> have(ids.begin(), ids.end());
   Presence present;
@@ -94,7 +85,6 @@ void agent_orders(const CallPtr& call) {
 }
 
 void agent_events(const CallPtr& call) {
-  if (refuse_undeclared(call)) return;
   const auto json = parse_json(call->request.body);
   if (!json.ok()) return call->error(json.error());
   auto batch = wire::event_batch_from_json(*json);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/record.h"
 #include "controller/hosts/lost_reason.h"
 
@@ -45,6 +46,7 @@ Status read_program(const Json& json, HostMessage& out) {
 
 Status read_looked(const Json& json, HostMessage& out) {
   TRY(out.looked, read_record<HostLooked>(json, "looked"));
+  for (Json* part : {&out.looked.facts, &out.looked.look}) make_printable(*part);
   if (out.looked.facts.is_object() && out.looked.look.is_object()) return Ok{};
   return fail(Code::invalid, "looked: `facts` and `look` must be objects");
 }
@@ -87,8 +89,9 @@ Result<HostMessage> host_message_of(const std::string& line) {
 }
 
 Result<HostHello> host_hello_of(const std::string& text) {
-  const auto json = parse_json(text);
+  auto json = parse_json(text);
   if (!json.ok()) return no_message("an invalid hello");
+  make_printable(*json);
   auto read = read_record<HostHello>(*json, "hello");
   if (!read.ok()) return no_message("an invalid hello: " + read.error().message);
   const HostHello& hello = *read;

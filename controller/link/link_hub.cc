@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/event_kind.h"
 #include "base/json_at.h"
 #include "base/json_dump.h"
+#include "base/printable.h"
 #include "base/secrets.h"
 #include "controller/boot/service/boot_service.h"
 #include "sys/log.h"
@@ -15,8 +17,13 @@
 namespace muster {
 namespace {
 
-constexpr size_t kStreamsPerNode = 8;
+constexpr size_t kStreamsPerNode = 8, kRunsPerNode = 8;
 constexpr size_t kLongestDigest = 71;  // "sha256:" and 64 digits; what an agent sends may be longer
+constexpr DurationMs kNoteAgain = 60 * kMinute;
+
+int64_t run_in(const OrderId& order) {
+  return std::strtoll(order.c_str(), nullptr, 10);  // order ids start with the run's number
+}
 
 // Returns the part of an event that is kept in the live log. Progress is shown from memory: writing every
 // progress event would make the log mostly noise.
@@ -24,10 +31,10 @@ bool kept(const NodeName& node, const wire::Event& event) {
   return event.kind != "progress" && mac_of_unknown(node).empty();
 }
 
-EventRow row_of(const NodeName& node, const wire::Event& event, TimeMs now) {
+EventRow row_of(const NodeName& node, const wire::Event& event, int64_t run, TimeMs now) {
   EventRow row;
   row.time = now;
-  row.run = std::strtoll(event.order.c_str(), nullptr, 10);  // order ids start with the run's number
+  row.run = run;
   row.node = node;
   row.kind = event.kind;
   Json data = event.data;
@@ -50,6 +57,9 @@ void LinkHub::offer(const NodeName& node, wire::WorkOrder order) {
     return log::error("internal error: an undeclared machine can receive only inventory orders",
                       {{"node", node}, {"order", order.id}});
   const std::string id = order.id;
+  auto& runs = runs_[node];
+  runs.insert(run_in(order.id));
+  if (runs.size() > kRunsPerNode) runs.erase(runs.begin());
   offers_[node][id] = std::move(order);
   const auto waiting = waiters_.find(node);
   if (waiting == waiters_.end() || waiting->second.have.count(id)) return;
@@ -73,7 +83,9 @@ void LinkHub::withdraw(const NodeName& node, const OrderId& order_id) {
 }
 
 void LinkHub::poll(const NodeName& node, std::set<std::string> have,
-                   std::function<void(wire::PollReply)> answer, const Presence& present) {
+                   std::function<void(wire::PollReply)> answer, Presence present) {
+  present.boot_id = printable(present.boot_id, '?');
+  present.image_digest = Digest(printable(present.image_digest.str(), '?'));
   if (sink_.contact) sink_.contact(node, present);
   if (mac_of_unknown(node).empty()) trusts_[node] = present.trusts.substr(0, kLongestDigest);
   release(node, {});
@@ -157,7 +169,12 @@ LinkHub::Stream& LinkHub::stream_of(const NodeName& node, const std::string& boo
 
 void LinkHub::take(const NodeName& node, wire::EventBatch batch,
                    std::function<void(Result<uint64_t>)> answer) {
+  const Status admitted = door_.admit(node, batch, reactor_.steady());
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
+  if (!admitted.ok()) {
+    note_refused(node, batch.events.size(), admitted.error().message);
+    return answer(admitted.error());
+  }
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
   // Rows whose write failed are written together with the next ones; until then the agent sends the event
@@ -166,8 +183,9 @@ void LinkHub::take(const NodeName& node, wire::EventBatch batch,
   for (const auto& event : batch.events) {
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
     stream.taken = event.seq;
+    const int64_t run = run_of(node, event.order);  // forward() may end the order
     forward(node, batch, event);
-    if (kept(node, event)) rows.push_back(row_of(node, event, reactor_.now()));
+    if (kept(node, event)) rows.push_back(row_of(node, event, run, reactor_.now()));
   }
   if (rows.empty()) {
     if (settled) stream.durable = stream.taken;
@@ -185,6 +203,31 @@ void LinkHub::take(const NodeName& node, wire::EventBatch batch,
     s.taken = std::max(s.taken, up_to);
     answer(up_to);
   });
+}
+
+// Returns the run of an order that the node has or had, else 0: an agent can name any order.
+int64_t LinkHub::run_of(const NodeName& node, const OrderId& order) const {
+  const int64_t run = run_in(order);
+  const auto had = runs_.find(node);
+  if (had != runs_.end() && had->second.count(run)) return run;
+  return sink_.expected && sink_.expected(node, order) ? run : 0;
+}
+
+void LinkHub::note_refused(const NodeName& node, size_t events, const std::string& why) {
+  Refused& refused = refused_[node];
+  refused.events += events;
+  const SteadyMs now = reactor_.steady();
+  if (refused.noted && now - refused.noted < kNoteAgain) return;
+  refused.noted = now;
+  log::warning("events of a node were refused",
+               {{"node", node}, {"why", why}, {"events", std::to_string(refused.events)}});
+  if (!mac_of_unknown(node).empty()) return;
+  EventRow row;
+  row.time = reactor_.now();
+  row.node = node;
+  row.kind = EventKind("node").word();
+  row.json = dump_json(Json{{"action", "events refused"}, {"reason", why}, {"count", refused.events}});
+  store_.write({row}, [](const Status&) {});
 }
 
 void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event) {

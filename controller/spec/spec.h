@@ -224,6 +224,14 @@ struct GpuAcceptance {
   std::string results_file, key_file;  // as the spec names them
   std::string results, key;            // their texts, embedded in the spec: a signed report, a public key
 };
+// `limits.events`: what is taken of agents' events, per node, and how long the live log keeps an event.
+struct EventLimits {
+  int per_second = 100;
+  int64_t bytes_per_day = 64 << 20;
+  int64_t size = 2 << 20;  // of one event, bytes
+  DurationMs keep = 90 * kDay;
+};
+
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -234,6 +242,7 @@ struct LimitsSpec {
   DurationMs trial = 120 * kMinute;   // a new system that is not committed in time rolls itself back
   DurationMs drain_timeout = kDay;    // time for the jobs of a node to end before it is re-imaged
   int64_t image_write_rate = 0;       // bytes per second for writing an image while jobs run; 0: no cap
+  EventLimits events;
 };
 
 // How often the images of a rollout are built again, when a window opens.

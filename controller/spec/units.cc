@@ -172,6 +172,7 @@ Result<DurationMs> parse_duration(const std::string& text) {
                         : unit.empty() || unit == "s"  ? 1000
                         : unit == "min" || unit == "m" ? 60000
                         : unit == "h"                  ? 3600000
+                        : unit == "d"                  ? 86400000
                                                        : 0;
   if (factor == 0 || quantity.value > 1e6)
     return fail(Code::invalid, fmt::format("'{}' is not a duration such as 500 ms, 2 s or 3 min", text));

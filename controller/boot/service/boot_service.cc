@@ -380,10 +380,11 @@ void BootService::second_join(const std::string& node, const std::string& serial
     return answer(refused);
   }
   row->contested = true;
-  store_.write({*row}, [node, refused, answer](Status written) {
+  store_.write({*row}, [this, node, refused, answer](Status written) {
     if (!written.ok())
       log::error("the certificate could not be marked as contested",
                  {{"node", node}, {"error", written.error().message}});
+    if (hooks_.withdrawn) hooks_.withdrawn(node);
     answer(refused);
   });
   const std::string text = fmt::format(

@@ -56,6 +56,8 @@ class BootService : public BootPort {
     std::function<Result<Json>(const std::string& node, const std::string& token)> leave = {};
     // An armed node's machine requested its boot script.
     std::function<void(const std::string& node)> netboots = {};
+    // Called when the node's certificate has become contested durably: as for `joined`.
+    std::function<void(const std::string& node)> withdrawn = {};
     // Whether joins are accepted from every source port (network.join_from_any_port).
     std::function<bool()> any_port = [] { return false; };
   };

@@ -18,7 +18,7 @@ namespace muster {
 namespace {
 
 // A time below `least` is probably a wrong unit; one above `most` would have no effect.
-constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = kDay;
+constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = kDay, kLongestKept = 3650 * kDay;
 
 }  // namespace
 
@@ -332,6 +332,28 @@ void SpecReader::read_limits() {
   read_duration({limits, "limits"}, "drain_timeout", {kShortestDrain, kLongestDrain},
                 spec_.limits.drain_timeout);
   read_rate(limits, "image_write_rate", spec_.limits.image_write_rate);
+  read_event_limits(limits);
+}
+
+void SpecReader::read_event_limits(const YamlNode* limits) {
+  const ValuePlace section{child(limits, "events"), "limits.events"};
+  EventLimits& out = spec_.limits.events;
+  out.per_second = static_cast<int>(integer(section.at, "per_second", out.per_second));
+  read_size(section, "bytes_per_day", {1 << 20, int64_t{1} << 40, "1 MiB and 1 TiB"}, out.bytes_per_day);
+  // A request of an agent has at most 8 MiB (sys/http/http.h).
+  read_size(section, "size", {64 << 10, 8 << 20, "64 KiB and 8 MiB"}, out.size);
+  read_duration(section, "keep", {kDay, kLongestKept}, out.keep);
+}
+
+void SpecReader::read_size(const ValuePlace& section, const char* key, const Sizes& range, int64_t& out) {
+  const YamlNode* at = child(section.at, key);
+  if (!at || !at->is_text()) return;
+  const std::string path = section.path + "." + key;
+  const Result<int64_t> parsed = parse_size(at->text);
+  if (!parsed.ok()) return error(*at, path, parsed.error().message);
+  if (*parsed < range.least || *parsed > range.most)
+    return error(*at, path, fmt::format("'{}' must be between {}", at->text, range.words));
+  out = *parsed;
 }
 
 // `out` is unchanged if the key is absent or its value cannot be parsed.

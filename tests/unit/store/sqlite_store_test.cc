@@ -44,9 +44,9 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
   CHECK(dir.read("muster.db") == before);
 }
 
-// What migrations 8 to 10 added.
+// What migrations 8 to 11 added.
 const std::string kBeforeCallers =
-    "ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; "
+    "DROP INDEX event_by_time; ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; "
     "ALTER TABLE node DROP COLUMN held_since; "
     "ALTER TABLE spec DROP COLUMN caller; ";
 
