@@ -11,8 +11,6 @@
 // kStartEmpty in it; then it is renamed.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "agent/disk/mount_table.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
@@ -55,7 +53,7 @@ Status complete_kept_directory(const StepContext& context, WantedKeptDirectory& 
 enum class Leads { nowhere, kept, root_slot, elsewhere };
 
 Result<Leads> leads(const Files& files, const WantedKeptDirectory& want) {
-  const FileState state = look(files, want.path);
+  TRY(const FileState state, files.look(want.path));
   if (!state.exists) return Leads::nowhere;
   if (state.link) {
     TRY(const std::string target, files.read_link(want.path));
@@ -121,13 +119,6 @@ Status run_services(StepContext& context, const WantedKeptDirectory& want, bool 
   return apply_service(context, {.names = want.services, .running = running});
 }
 
-Status move(const Files& files, const std::string& from, const std::string& to) {
-  std::error_code error;
-  std::filesystem::rename(files.real(from), files.real(to), error);
-  if (error) return fail(Code::failed, fmt::format("moving {} to {}: {}", from, to, error.message()));
-  return Ok{};
-}
-
 std::string free_name(const Files& files, const std::string& name) {
   std::string out = name;
   for (int i = 2; look(files, out).exists; ++i) out = name + "." + std::to_string(i);
@@ -147,7 +138,7 @@ Status own(StepContext& context, const WantedKeptDirectory& want, const std::str
         (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
     TRY_(run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
   }
-  return set_permissions(context.files, path, mode, uid, gid);
+  return context.files.set_permissions(path, mode, {uid, gid});
 }
 
 Status sync_at(StepContext& context, const std::string& path) {
@@ -162,7 +153,7 @@ Status copy(StepContext& context, const WantedKeptDirectory& want) {
   TRY_(run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
   TRY_(own(context, want, part));
   TRY_(sync_at(context, part));
-  TRY_(move(context.files, want.path, aside));
+  TRY_(context.files.move(want.path, aside));
   return sync_at(context, aside);
 }
 
@@ -173,15 +164,11 @@ Status move_to_state(StepContext& context, const WantedKeptDirectory& want, Lead
   if (has_content) TRY_(copy(context, want));
   const bool copied = has_content || from == Leads::nowhere;
   if (copied && !look(files, want.kept).exists && look(files, part_of(want)).directory)
-    TRY_(move(files, part_of(want), want.kept));
+    TRY_(files.move(part_of(want), want.kept));
   TRY_(files.make_directories(want.kept, want.access.mode));
   TRY_(own(context, want, want.kept));
   TRY_(sync_at(context, want.kept));
-  if (from == Leads::root_slot && !has_content) {
-    std::error_code error;  // of a directory that is not empty
-    std::filesystem::remove(files.real(want.path), error);
-    if (error) return fail(Code::failed, fmt::format("removing {}: {}", want.path, error.message()));
-  }
+  if (from == Leads::root_slot && !has_content) TRY_(files.remove(want.path));  // fails if it is not empty
   return files.symlink(want.kept, want.path);
 }
 
@@ -212,7 +199,7 @@ Status start_empty(StepContext& context, const WantedKeptDirectory& want, const 
   say(context, fmt::format("{}: renamed to {}", why, aside));
   TRY_(run_services(context, want, false));
   if (old == want.kept && look(context.files, want.path).link) TRY_(context.files.remove(want.path));
-  return move(context.files, old, aside);
+  return context.files.move(old, aside);
 }
 
 Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
@@ -223,8 +210,8 @@ Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& wan
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);
   const auto& [mode, uid, gid, lacks] = want.access;
-  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, mode));
-  return set_permissions(context.files, want.path, mode, uid, gid);
+  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, mode, {uid, gid}));
+  return context.files.set_permissions(want.path, mode, {uid, gid});
 }
 
 }  // namespace
