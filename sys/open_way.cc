@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-constexpr int kMostLinks = 40;  // as in the kernel
+constexpr int kMostFollowed = 40;  // as in the kernel
 // O_DIRECTORY also starts what an automounter mounts; O_PATH alone does not.
 constexpr int kOpenFolder = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kListFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -210,7 +210,7 @@ Result<bool> OpenWay::follow(const std::string& name, std::vector<std::string>& 
   if (!link.open() || ::fstat(link.get(), &info) != 0) return file_error("opening", part_path(name), errno);
   if (!S_ISLNK(info.st_mode)) return false;
   if (::geteuid() == 0 && !(info.st_uid == 0 && folders_.back().ours)) return refusal(part_path(name), info);
-  if (++links_ > kMostLinks) return file_error("opening", part_path(name), ELOOP);
+  if (++links_ > kMostFollowed) return file_error("opening", part_path(name), ELOOP);
   std::array<char, 4096> target;
   const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
   if (size <= 0) return file_error("reading link", part_path(name), size < 0 ? errno : EINVAL);
