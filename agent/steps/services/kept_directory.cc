@@ -30,7 +30,7 @@ struct WantedKeptDirectory {
 };
 MUSTER_PARAMETERS(WantedKeptDirectory, required(path, "absolute path"), required(name, "name in /state"),
                   optional(mode, "octal mode"),
-                  optional(owner, "user name or UID; another owner is replaced in all of it"),
+                  optional(owner, "user name or UID; what the directory's present owner has in it changes to this one"),
                   optional(group, "group name or GID"),
                   optional(services, "units that use it; stopped while it is moved, not started again"),
                   optional(slurm,
@@ -129,14 +129,17 @@ std::string free_name(const Files& files, const std::string& name) {
 std::string part_of(const WantedKeptDirectory& want) { return want.kept + ".muster-part"; }
 
 // The accounts of another image may have other numbers. chown changes the directory itself after its content,
-// so that an interrupted run is repeated.
+// so that an interrupted run is repeated. Only what the account owned is changed: it may have given a file of
+// root a second name there, or swapped a folder for a link while root copied the content.
 Status own(StepContext& context, const WantedKeptDirectory& want, const std::string& path) {
   const FileState state = look(context.files, path);
   const auto& [mode, uid, gid, lacks] = want.access;
-  if ((uid >= 0 && state.uid != uid) || (gid >= 0 && state.gid != gid)) {
+  const bool user = uid >= 0 && state.uid != uid;
+  if (user || (gid >= 0 && state.gid != gid)) {
+    const std::string from = user ? std::to_string(state.uid) : ":" + std::to_string(state.gid);
     const std::string to =
         (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
-    TRY_(run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
+    TRY_(run_tool(context, {"chown", "-R", "-h", "--from=" + from, to, path}, 30 * kMinute));
   }
   return context.files.set_permissions(path, mode, {uid, gid});
 }
