@@ -30,7 +30,7 @@ struct WantedKeptDirectory {
 };
 MUSTER_PARAMETERS(WantedKeptDirectory, required(path, "absolute path"), required(name, "name in /state"),
                   optional(mode, "octal mode"),
-                  optional(owner, "user name or UID; what the directory's present owner has in it changes to this one"),
+                  optional(owner, "user name or UID; replaces the present owner in all that it owns there"),
                   optional(group, "group name or GID"),
                   optional(services, "units that use it; stopped while it is moved, not started again"),
                   optional(slurm,
