@@ -286,7 +286,7 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
 }
 
 // The folder of `archive` also takes the head.
-Status pack_image(const OpenWay& archive, const std::string& head, const Manifest& m,
+Status pack_image(const OpenWay& archive, const std::string& head, const ImageManifest& m,
                   const std::string& folder, Process& process) {
   TRY(const OpenWay head_file, archive.sibling(kHead));
   TRY_(head_file.write([&](int fd) { return write_bytes(fd, head, kHead); }, 0644));
