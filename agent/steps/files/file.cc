@@ -38,14 +38,15 @@ Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
   const auto& [mode, uid, gid, lacks] = want.access;
   // The owner may be created by an earlier step of the same order that has not been applied yet.
   if (!lacks.empty()) return differs(lacks);
-  const FileState state = look(context.files, want.path);
+  TRY(const FileState state, context.files.look(want.path));
   if (want.absent) return state.exists ? differs(want.path + " exists") : holds();
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.regular) return differs(want.path + " is not a regular file");
-  TRY(const std::string have, context.files.read(want.path));
+  TRY(const FileText have, context.files.open_text(want.path));
   Diff diff;
-  if (have != want.content)
-    diff.add(want.path + ": " + text_difference(context.secrets, state.mode & mode, have, want.content));
+  if (have.text != want.content)
+    diff.add(want.path + ": " +
+             text_difference(context.secrets, state.mode & mode, have.text, want.content));
   if (const auto text = permission_diff(state, mode, uid, gid); !text.empty())
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
@@ -58,15 +59,15 @@ Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
 Status apply_file(StepContext& context, const WantedFile& want) {
   const auto& [mode, uid, gid, lacks] = want.access;
   if (!lacks.empty()) return fail(Code::not_found, lacks);
-  const FileState state = look(context.files, want.path);
+  TRY(const FileState state, context.files.look(want.path));
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
   // These are written first: once the file itself is correct, nothing overwrites it.
   for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
-  const auto have =
-      state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
-  if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, mode));
-  return set_permissions(context.files, want.path, mode, uid, gid);
+  const auto have = context.files.open_text(want.path);
+  if (!have.ok() || have->linked || have->text != want.content)
+    return context.files.write(want.path, want.content, mode, {uid, gid});
+  return context.files.set_permissions(want.path, mode, {uid, gid});
 }
 
 }  // namespace

@@ -31,6 +31,13 @@ bool differs_from(const Files& files, const OwnFile& want);
 // Writes or removes the file if it differs.
 Status put(const Files& files, const OwnFile& want);
 
+// The file at the path; one without text if there is none. For modules that change files of other programs.
+Result<FileText> text_or_none(const Files& files, const std::string& path);
+// Writes the new text under the mode and owner that the file had, a new file under `mode`. conflict: the path
+// is a link to it.
+Status replace_text(const Files& files, const std::string& path, const FileText& had, const std::string& text,
+                    unsigned mode = 0644);
+
 // Checks a name that becomes part of a file name: a letter or digit, then letters, digits, '.', '_' and '-'.
 Status check_name(const std::string& name, const char* module);
 
