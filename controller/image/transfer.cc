@@ -16,6 +16,7 @@
 #include "controller/image/old_builds.h"
 #include "controller/image/ram.h"
 #include "sys/open_way.h"
+#include "sys/path_kind.h"
 
 namespace muster {
 namespace {

@@ -45,6 +45,7 @@ struct Boot {
          return Json{{"node", node}, {"token", token}};
        },
        {},
+       {},
        [this] { return any_port; }}};
   bool any_port = false;
   uint16_t port = 1023;  // that joins come from

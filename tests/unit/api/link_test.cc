@@ -198,7 +198,7 @@ TEST_CASE("an order says what its secrets are, once each, with those of its prec
   h.hub.offer("node02", both);
   std::vector<std::vector<std::string>> secrets;
   for (const char* node : {"node01", "node02"})
-    h.hub.poll(node, {}, [&](const wire::PollReply& reply) {
+    h.hub.poll(NodeName(node), {}, [&](const wire::PollReply& reply) {
       for (const wire::WorkOrder& one : reply.orders) secrets.push_back(one.secrets);
     });
   CHECK(secrets == std::vector<std::vector<std::string>>{{}, {"opened"}});
