@@ -9,6 +9,7 @@
 // "1", which router advertisements need. Thread: one at a time; each call blocks for at most about a second.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "base/result.h"
@@ -43,6 +44,8 @@ class Dnsmasq {
   int pid_ = -1;
 };
 
+// The IPv4 addresses of this machine, each with the name of its interface.
+Result<std::map<std::string, std::string>> interfaces_by_address();
 // Returns the name of the interface with `address` ("10.20.0.1"); else not_found.
 Result<std::string> interface_of(const std::string& address);
 
