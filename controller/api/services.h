@@ -18,6 +18,7 @@ class Bringup;
 class CurrentCauses;
 class CurrentSpec;
 class Discovery;
+class DoctorService;
 class EventLog;
 class Executor;
 class ImageService;
@@ -54,6 +55,7 @@ struct Services {
   std::map<std::string, std::string>& problems;
   const NodesView& nodes;  // as operators see them
   CurrentCauses& causes;   // of all that is wrong now
+  DoctorService& doctor;
 };
 
 }  // namespace muster
