@@ -51,7 +51,8 @@ void add_login(const BmcLogin& one, OfNodes& found) {
         fmt::format("the BMC rejects the user and password of secret '{}'; it was tried once", one.secret),
         "muster secret set " + one.secret);
   const Error& error = one.outcome.error();
-  if (!one.usable && !one.secret.empty())
+  const bool of_secret = error.code == Code::not_found || error.code == Code::invalid;
+  if (!one.usable && of_secret && !one.secret.empty())
     return found.add(one.node, error.message, "muster secret set " + one.secret);
   found.add(one.node, error.message,
             fmt::format("correct its cabling or `power` in the spec, then: muster power state {}", one.node));

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "base/time.h"
 #include "controller/doctor/judges.h"
 
 namespace muster::doctor {
