@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kDoctorWidth = 80;
 
-void print_wrapped(const std::string& indent, const std::string& text) {
+void print_indented(const std::string& indent, const std::string& text) {
   for (const std::string& line : split_lines(text))
     for (const std::string& part : wrapped(indent + clean(line), kDoctorWidth)) fmt::print("{}\n", part);
 }
@@ -35,12 +35,12 @@ void print_examined(const Json& check) {
   }
   for (const Json& finding : list_at(check, "findings")) {
     const std::string at = text_at(finding, "at");
-    print_wrapped("  ", fmt::format("{}{}{} [{}]", at, at.empty() ? "" : ": ", text_at(finding, "what"),
-                                    clean_at(check, "code")));
-    print_wrapped("    ", "next: " + text_at(finding, "next"));
+    print_indented("  ", fmt::format("{}{}{} [{}]", at, at.empty() ? "" : ": ", text_at(finding, "what"),
+                                     clean_at(check, "code")));
+    print_indented("    ", "next: " + text_at(finding, "next"));
   }
   for (const Json& why : list_at(check, "not_looked"))
-    if (why.is_string()) print_wrapped("  ", "not looked at: " + why.get<std::string>());
+    if (why.is_string()) print_indented("  ", "not looked at: " + why.get<std::string>());
 }
 
 void print_examination(const Json& found) {
@@ -61,7 +61,7 @@ Exit exit_for_examination(const Json& found) {
 }
 
 // The text of the spec to send; "": the stored one.
-Result<std::string> spec_to_send(const std::string& path) {
+Result<std::string> examined_spec(const std::string& path) {
   if (path.empty()) return std::string();
   TRY(const SpecFile file, read_spec_file(path));
   if (!file.errors.empty()) return fail(Code::invalid, to_string(file.errors, path));
@@ -70,7 +70,7 @@ Result<std::string> spec_to_send(const std::string& path) {
 }
 
 void examine(Context& context, const std::string& path) {
-  const auto spec = spec_to_send(path);
+  const auto spec = examined_spec(path);
   if (!spec.ok()) return complain(context, spec.error());
   if (!context.json) fmt::print(stderr, "looking at BMCs, networks, mirrors and the controller host\n");
   const auto found =
