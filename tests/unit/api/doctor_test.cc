@@ -58,9 +58,9 @@ struct Bench {
   // By code.
   std::map<std::string, Json> checks(const std::string& body) {
     const Json found = c.good(doctor(body));
-    state = found["state"];
+    state = found["state"].get<std::string>();
     std::map<std::string, Json> out;
-    for (const Json& check : found["checks"]) out[check["code"]] = check;
+    for (const Json& check : found["checks"]) out[check["code"].get<std::string>()] = check;
     CHECK(out.size() == doctor::check_kinds().size());
     return out;
   }
