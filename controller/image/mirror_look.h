@@ -25,8 +25,8 @@ struct MirrorLookParts {
   std::function<SteadyMs()> now;
 };
 
-// By the image's name: "" if its mirror is complete, else what it lacks, a line each. An Error: not looked at,
-// `timeout` where `limit`, which is for all images together, was over.
+// By the image's name: "" if its mirror is complete, else what it lacks, a line each. An Error: not looked
+// at; `timeout` where `limit`, which is for all images together, was over.
 std::map<std::string, Result<std::string>> look_at_mirrors(const std::vector<ImageRequest>& images,
                                                            const MirrorLookParts& parts, DurationMs limit);
 

@@ -1,5 +1,5 @@
-// Connects a ProviderInstall to the daemon's power drivers, boot service, vault, and SSH; and what the drivers
-// get of a node's declaration.
+// Connects a ProviderInstall to the daemon's power drivers, boot service, vault, and SSH; and gives drivers
+// what the spec declares of a node.
 #pragma once
 
 #include <functional>
