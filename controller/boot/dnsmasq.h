@@ -5,8 +5,9 @@
 // that contradict the declared hosts are removed first. The child dies with the daemon. It never has root's
 // rights: its user can write to the leases and the log only. apply() returns Code::denied if that user cannot
 // enter the folder, and if the interface does not have the controller's address of that network: a DHCP
-// server disrupts a network that is not its own. While dnsmasq runs, the interface also has the address kRaPrefix +
-// "1", which router advertisements need. Thread: one at a time; each call blocks for at most about a second.
+// server disrupts a network that is not its own. While dnsmasq runs, the interface also has the address
+// kRaPrefix + "1", which router advertisements need. Thread: one at a time; each call blocks for at most
+// about a second.
 #pragma once
 
 #include <map>
