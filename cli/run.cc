@@ -75,6 +75,7 @@ void add_program(Verb& app, Context& context) {
   app.example("muster spec check cluster.yaml").example("muster lab up cluster.yaml");
   app.example("muster up cluster.yaml").example("muster help accept");
   global_flags(app, context);
+  add_doctor(app, context);
   add_up(app, context);
   add_plan(app, context);
   add_approve(app, context);

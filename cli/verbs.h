@@ -13,6 +13,7 @@ void add_program(Verb& app, Context& context);
 void add_help(Verb& app, Context& context);
 void add_completion(Verb& app, Context& context);
 void add_up(Verb& app, Context& context);
+void add_doctor(Verb& app, Context& context);
 void add_plan(Verb& app, Context& context);
 void add_approve(Verb& app, Context& context);
 void add_reimage(Verb& app, Context& context);

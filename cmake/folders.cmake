@@ -42,6 +42,7 @@ muster_folder(controller/causes LINK base)
 muster_folder(controller/nodes LINK base)
 muster_folder(controller/notices LINK base controller/causes controller/spec)
 muster_folder(controller/options LINK base)
+muster_folder(controller/doctor LINK base)
 muster_folder(controller/spec LINK base controller/power/describe NEEDS yaml-cpp)
 muster_folder(controller/boot LINK base sys)
 muster_folder(controller/engines LINK base controller/spec)
@@ -79,17 +80,19 @@ muster_folder(controller/bringup LINK base controller/causes controller/current 
   controller/spec controller/spec/reader controller/trust host sys)
 muster_folder(controller/metrics/service LINK base controller/bringup controller/causes controller/current controller/executor
   controller/image/service controller/metrics controller/options controller/ports controller/rollout sys sys/http)
-muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
-  controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
-  controller/trust sys)
+muster_folder(controller/doctor/service LINK base controller/boot controller/boot/service controller/bringup controller/current controller/doctor
+  controller/image controller/image/service controller/options controller/power/service controller/spec controller/trust sys)
+muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image
+  controller/image/service controller/link controller/options controller/plan controller/ports controller/report controller/spec
+  controller/spec/reader controller/store controller/trust sys)
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
 muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/causes controller/current
-  controller/executor controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes
+  controller/doctor/service controller/executor controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes
   controller/notices/service controller/options controller/plan controller/ports controller/power/provider controller/power/service
   controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
-  controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/notices/service
+  controller/doctor/service controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/notices/service
   controller/options controller/ports controller/power controller/power/provider controller/power/sakura controller/power/service
   controller/rollout/service controller/store controller/trust sys sys/http)
 

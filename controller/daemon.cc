@@ -27,6 +27,7 @@
 #include "controller/bringup/nodes_view.h"
 #include "controller/bringup/own_machine_here.h"
 #include "controller/current/current_spec.h"
+#include "controller/doctor/service/doctor_service.h"
 #include "controller/executor/executor.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
@@ -132,6 +133,7 @@ struct Core {
                        [this] { return rollout ? rollout->record() : nullptr; },
                        [this] { return notices ? notices->service().recalled() : std::vector<Cause>(); }};
   std::unique_ptr<SiteNotices> notices;
+  std::unique_ptr<DoctorService> doctor;
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {};  // when the ports' address or the DHCP data has changed
 
@@ -139,6 +141,7 @@ struct Core {
   ExecutorHooks hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
+  Result<PowerService::Where> bmc_of(const Spec& cluster, const NodeSpec& node);
   std::map<std::string, PowerTarget> serial_consoles();
   Status may_take_down(const std::string& node);
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
@@ -182,11 +185,14 @@ Status Core::finish() {
   notices = std::make_unique<SiteNotices>(SiteNotices::Parts{reactor, *store, spec, *vault,
                                                              [this] { return rollout->record(); },
                                                              [this] { return causes.look(); }, problems});
+  doctor = std::make_unique<DoctorService>(DoctorService::Parts{
+      reactor, options, authority, power, images, *bringup,
+      [this](const Spec& cluster, const NodeSpec& node) { return bmc_of(cluster, node); }});
   services = std::make_unique<Services>(Services{options, authority, reactor,  *store,   spec,
                                                  events,  link,      boot,     power,    *vault,
                                                  images,  *bringup,  executor, *rollout, notices->service(),
                                                  archive, discovery, *metrics, problems, nodes,
-                                                 causes,  reopen});
+                                                 causes,  reopen,    *doctor});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -266,32 +272,18 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
-  if (node->power.driver.empty())
-    return fail(Code::invalid,
-                name + " is declared without power control: muster cannot switch it on or off");
-  PowerService::Where where;
-  where.driver = node->power.driver;
-  where.target.node = node->name;
-  where.target.address = node->power.address;
-  where.target.pin_sha256 = node->power.pin;
-  where.target.program = node->power.program;
-  where.target.cipher_suite = node->power.cipher_suite;
-  where.target.as_operator = node->power.privilege == "operator";
-  where.target.api = node->power.api;
-  if (switched_by(*node) == Switch::provider) restore_servers(current->spec, own, where.target);
-  where.within = node->power.within;
-  where.sol = node->power.sol;
-  where.target.expected_uuid = machine_of(executor.node_row(node->name).product_uuid);
+  return bmc_of(current->spec, *node);
+}
+
+Result<PowerService::Where> Core::bmc_of(const Spec& cluster, const NodeSpec& node) {
+  TRY(auto where, declared_power(cluster, node, own, *vault));
+  where.target.expected_uuid = machine_of(executor.node_row(node.name).product_uuid);
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
       return fail(Code::unavailable, "the identities of the nodes cannot be read from the store");
     where.target.machines = machines_with_own.of(where.target.machines);
   }
-  if (node->power.secret.empty()) return where;
-  TRY(const auto login, vault->login(node->power.secret));
-  where.target.user = login.user;
-  where.target.password = login.password;
   return where;
 }
 

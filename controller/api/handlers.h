@@ -64,6 +64,7 @@ void power_cycle(const CallPtr&);
 void power_network_once(const CallPtr&);
 void power_done(const CallPtr&);
 void power_describe(const CallPtr&);
+void run_doctor(const CallPtr&);
 void get_version(const CallPtr&);
 void get_metrics(const CallPtr&);
 void make_backup(const CallPtr&);

@@ -110,6 +110,9 @@ constexpr Route kRoutes[] = {
      "confirms that the run's pending manual task was done (only for nodes with power driver `manual`)"},
     {"GET", "/v1/power/{node}/describe", Role::operators, power_describe,
      "what the power driver found out about the machine"},
+    {"POST", "/v1/doctor", Role::operators, run_doctor,
+     "what would stop a first bring-up of cluster.yaml (the body, or the newest revision): checks with their "
+     "findings, and what could not be looked at; changes nothing"},
     {"GET", "/v1/version", Role::operators, get_version, ""},
     {"GET", "/metrics", Role::operators, get_metrics,
      "what Prometheus scrapes (docs/metrics.md); `--metrics` serves it without a token, too"},

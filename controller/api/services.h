@@ -19,6 +19,7 @@ class Bringup;
 class CurrentCauses;
 class CurrentSpec;
 class Discovery;
+class DoctorService;
 class EventLog;
 class Executor;
 class ImageService;
@@ -56,6 +57,7 @@ struct Services {
   const NodesView& nodes;               // as operators see them
   CurrentCauses& causes;                // of all that is wrong now
   const std::function<void()>& reopen;  // opens ports again whose keys or addresses have changed
+  DoctorService& doctor;
 };
 
 }  // namespace muster

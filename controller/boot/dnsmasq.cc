@@ -111,20 +111,26 @@ void end_leftover(const std::string& run_dir, const std::string& argument) {
 
 }  // namespace
 
-Result<std::string> interface_of(const std::string& address) {
+Result<std::map<std::string, std::string>> interfaces_by_address() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return fail(Code::failed, std::string("getifaddrs: ") + strerror(errno));
-  std::string found;
+  std::map<std::string, std::string> out;
   for (const ifaddrs* i = list; i; i = i->ifa_next) {
     if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET) continue;
     char text[INET_ADDRSTRLEN] = "";
     ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof text);
-    if (address == text) found = i->ifa_name;
+    out[text] = i->ifa_name;
   }
   ::freeifaddrs(list);
-  if (found.empty())
+  return out;
+}
+
+Result<std::string> interface_of(const std::string& address) {
+  TRY(const auto all, interfaces_by_address());
+  const auto found = all.find(address);
+  if (found == all.end())
     return fail(Code::not_found, "no network interface of this machine has the address " + address);
-  return found;
+  return found->second;
 }
 
 Dnsmasq::Dnsmasq(DnsmasqOptions options) : options_(std::move(options)) {}

@@ -62,6 +62,8 @@ struct ClusterNow {
 // is not, since who began it sees it. Topics "receiver NAME" of `controller` are problems of a receiver of
 // notices. A certificate is one from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
+// Those of `certificates` (Authority::certificate_ends()) alone.
+std::vector<Problem> certificate_problems(const std::map<std::string, TimeMs>& certificates, TimeMs now);
 
 // Of storage sections, by section, as StorageReports::status() lists them.
 using StorageProblems = std::map<std::string, Json>;

@@ -56,26 +56,6 @@ std::vector<std::string> as_root(std::vector<std::string> argv) {
   return argv;
 }
 
-Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
-  ImageRecipe recipe = request.recipe;
-  const auto kernel = recipe.kernel.find(request.variant);
-  if (kernel == recipe.kernel.end())
-    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"",
-                                           request.name, request.variant));
-  recipe.packages.push_back(kernel->second);
-  recipe.packages.insert(recipe.packages.end(), recipe.firmware.begin(), recipe.firmware.end());
-  recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
-  std::sort(recipe.packages.begin(), recipe.packages.end());
-  recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
-  // Later files replace earlier ones: first muster's own, then the recipe's, then those of baked steps.
-  std::vector<RecipeFile> files = builtin_files();
-  files.insert(files.end(), recipe.files.begin(), recipe.files.end());
-  files.insert(files.end(), request.files.begin(), request.files.end());
-  recipe.files = std::move(files);
-  recipe.run.insert(recipe.run.end(), request.run.begin(), request.run.end());
-  return recipe;
-}
-
 // The shared cache's key: includes the name (in the manifest) and the mirrors (versions of packages differ).
 std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources.text}}));
@@ -94,15 +74,14 @@ ImageRecipe with_sources(const Build& b) {
   return out;
 }
 
-// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing. Those
-// of this machine's own sources are no order: its release may have some that the recipe's has not.
+// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing.
 Status made_tree(const Build& b, const Result<Output>& out) {
   const std::string what =
       "building the " + distribution_title(b.recipe.distribution) + " tree" +
       (b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)");
   if (!out) return Error(out.error()).with(what);
-  const bool ordered = !b.recipe.mirror.empty() || !b.recipe.components.empty();
-  const std::string all = out->err + out->out, component = ordered ? missing_component(all) : "";
+  const std::string all = out->err + out->out;
+  const std::string component = orders_components(b.recipe) ? missing_component(all) : "";
   if (out->ok() && component.empty()) return Ok{};
   if (out->ok()) return fail(Code::failed, what + ": " + component);
   const std::string reasons = apt_complaints(all);
@@ -421,6 +400,26 @@ Status fetch_or_build(const Build& b) {
 }
 
 }  // namespace
+
+Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
+  ImageRecipe recipe = request.recipe;
+  const auto kernel = recipe.kernel.find(request.variant);
+  if (kernel == recipe.kernel.end())
+    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"",
+                                           request.name, request.variant));
+  recipe.packages.push_back(kernel->second);
+  recipe.packages.insert(recipe.packages.end(), recipe.firmware.begin(), recipe.firmware.end());
+  recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
+  std::sort(recipe.packages.begin(), recipe.packages.end());
+  recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
+  // Later files replace earlier ones: first muster's own, then the recipe's, then those of baked steps.
+  std::vector<RecipeFile> files = builtin_files();
+  files.insert(files.end(), recipe.files.begin(), recipe.files.end());
+  files.insert(files.end(), request.files.begin(), request.files.end());
+  recipe.files = std::move(files);
+  recipe.run.insert(recipe.run.end(), request.run.begin(), request.run.end());
+  return recipe;
+}
 
 Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name) {
   if (!valid_image_name(name)) return fail(Code::invalid, "not an image name: \"" + name + "\"");

@@ -57,6 +57,9 @@ using ImageProgress = std::function<void(const std::string& what, double fractio
 // fit twice on the EFI system partition. "": they do.
 std::string too_large_to_replace(const ImageManifest& manifest);
 
+// Returns the recipe with the kernel of this variant and all that is baked into its own tree. invalid: it has
+// no such variant.
+Result<ImageRecipe> effective_recipe(const ImageRequest& request);
 // Builds an image, or returns the current one, without calling `progress`, if its inputs are the same.
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress);
 // Returns the current image of that name; not_found if none was built. Checks the manifest, not the frames.

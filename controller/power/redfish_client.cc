@@ -48,8 +48,9 @@ RedfishClient::RedfishClient(PowerTarget target, Waiter waiter, HttpClients clie
       waiter_(std::move(waiter)),
       clients_(std::move(clients)),
       logins_(target_.logins ? target_.logins : std::make_shared<Logins>(waiter_.now)),
-      use_session_(logins_->has_session(target_)),
-      basic_off_(use_session_) {}
+      // Of a single login the answer must be certain: Basic may be disabled, whatever the password is.
+      use_session_(logins_->has_session(target_) || target_.one_login),
+      basic_off_(logins_->has_session(target_)) {}
 
 RedfishClient::~RedfishClient() {
   begin(5 * kSecond);

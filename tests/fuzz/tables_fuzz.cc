@@ -1,6 +1,8 @@
-// What programs print as tables: perftest, nvidia-smi, and the tools whose results are imported.
+// What programs print as tables: perftest, nvidia-smi, ss, and the tools whose results are imported; and what
+// DHCP servers answer.
 #include <cmath>
 
+#include "controller/doctor/judges.h"
 #include "controller/report/import/import.h"
 #include "kernels/gpu/logic/gpu_logic.h"
 #include "kernels/rdma/rdma.h"
@@ -48,6 +50,13 @@ void tables_fuzz(std::string_view bytes) {
   read_perftest(text);
   read_smi(text);
   import_any(text);
+  (void)doctor::read_open_ports(text);
+  if (bytes.size() > 32) {  // a packet's transaction is in it
+    uint32_t transaction = 0;
+    for (const char one : bytes.substr(28 + 4, 4)) transaction = transaction << 8 | static_cast<uint8_t>(one);
+    if (const auto offer = doctor::read_dhcp_offer(bytes, transaction))
+      demand(!offer->server.empty(), "an offer of no server");
+  }
 }
 
 }  // namespace muster::fuzz

@@ -18,7 +18,7 @@ void agents_fuzz(std::string_view bytes);   // what an agent posts: joins, event
 void redfish_fuzz(std::string_view bytes);  // what a BMC answers to the Redfish driver
 void ipmi_fuzz(std::string_view bytes);     // what ipmitool prints, and a serial console
 void hosts_fuzz(std::string_view bytes);    // both ends of the wire of `muster accept --hosts`
-void tables_fuzz(std::string_view bytes);   // what perftest, nvidia-smi and other tools print
+void tables_fuzz(std::string_view bytes);   // what perftest, nvidia-smi, ss and other tools print
 
 inline void demand(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);

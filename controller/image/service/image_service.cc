@@ -48,13 +48,6 @@ RamRequest ram_request(const DaemonOptions& options, const std::string& folder) 
   return request;
 }
 
-std::set<std::string> needed_by(const Spec& spec) {
-  std::set<std::string> names;
-  for (const auto& node : spec.nodes)
-    if (!node.image.empty()) names.insert(node.image);
-  return names;
-}
-
 void warn(const ImageInfo& info, const ImageProgress& report) {
   const std::string why = too_large_to_replace(info.manifest);
   if (!why.empty()) report("warning: " + why, 0);
@@ -69,6 +62,13 @@ void empty_old(const DaemonOptions& options, const std::string& image, const std
 }
 
 }  // namespace
+
+std::set<std::string> images_needed_by(const Spec& spec) {
+  std::set<std::string> names;
+  for (const auto& node : spec.nodes)
+    if (!node.image.empty()) names.insert(node.image);
+  return names;
+}
 
 std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
@@ -108,7 +108,7 @@ std::vector<KnownRecipe> ImageService::recipes() const {
 
 Json ImageService::list(const Spec* spec) const {
   std::set<std::string> needed;
-  if (spec) needed = needed_by(*spec);
+  if (spec) needed = images_needed_by(*spec);
   std::set<std::string> all = needed;
   for (const auto& name : list_images(options_.state)) all.insert(name);
   Json list = Json::array();
@@ -118,7 +118,7 @@ Json ImageService::list(const Spec* spec) const {
 
 std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const {
   std::map<std::string, PlannerImage> images;
-  for (const auto& name : needed_by(spec)) {
+  for (const auto& name : images_needed_by(spec)) {
     const auto info = load_image(options_.state, name);
     if (!info.ok()) continue;
     // The folder's name is the digest's hex part: images never change under a URL.
