@@ -61,11 +61,18 @@ Result<std::vector<Stage>> stages_of(PlannerInput in) {
   }
 }
 
-// The steps that the nodes of `plan` have under the present spec.
-std::optional<Plan> present_steps(const PreviewSources& sources, const Plan& plan) {
+// The steps that the nodes of `plan` have under the present spec, with the same builds of images: whether an
+// older one runs decides which steps are baked into it.
+std::optional<Plan> present_steps(const PreviewSources& sources, const Stage& stage) {
+  const Plan& plan = stage.outcome.plan;
   if (!sources.before || plan.kind == PlanKind::wake || plan.kind == PlanKind::discover) return std::nullopt;
-  const PlannerInput in = input_of_steps(planner_input(*sources.before), plan.nodes);
+  PlannerInput in = input_of_steps(planner_input(*sources.before), plan.nodes);
   if (in.request.nodes.empty()) return std::nullopt;
+  in.images = stage.in.images;
+  std::vector<DueImage> others;
+  for (const std::string& name : images_needed_by(in.spec))
+    if (!in.images.count(name)) others.push_back({name, ""});
+  assume_built(others, in);
   auto present = make_plan(in);
   if (!present.ok() || !present->refusals.empty()) return std::nullopt;
   return std::move(present->plan);
@@ -83,7 +90,7 @@ Json to_preview(const Stage& stage, const PreviewSources& sources) {
   for (const Refusal& refusal : refusals)
     refused.push_back({{"node", refusal.node}, {"rule", refusal.rule}, {"message", refusal.message}});
   if (!refusals.empty()) return {{"refusals", refused}};
-  const auto present = present_steps(sources, plan);
+  const auto present = present_steps(sources, stage);
   Json nodes = Json::array(), destroys = Json::array();
   for (const NodeChange& change : node_changes_of(stage.in, plan, present ? &*present : nullptr)) {
     Json node = record_json(change);
