@@ -19,7 +19,7 @@ struct PlanFlags {
   std::vector<std::string> force;
   Approval approval;
   std::string forced;  // NODES
-  bool detach = false, reimage = false, through_ram = false;
+  bool detach = false, reimage = false, through_ram = false, live = false;
 };
 
 Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes) {
@@ -30,6 +30,7 @@ Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes)
 }
 
 void show_plan(Context& context, const PlanFlags& flags) {
+  if (flags.live) return complain(context, fail(Code::invalid, "--live needs SPEC"));
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
@@ -56,8 +57,8 @@ void show_plan_of_file(Context& context, const PlanFlags& flags) {
   if (!nodes.ok()) return complain(context, nodes.error());
   const auto text = spec_to_send(context, flags.spec);
   if (!text) return;
-  const auto preview =
-      request_preview(context, {*text, flags.spec, *nodes, flags.force, flags.reimage, flags.through_ram});
+  const auto preview = request_preview(
+      context, {*text, flags.spec, *nodes, flags.force, flags.reimage, flags.through_ram, flags.live});
   if (preview) show_preview(context, *preview);
 }
 
@@ -126,11 +127,14 @@ void add_plan(Verb& app, Context& context) {
   verb.add_flag("--reimage", &flags->reimage,
                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");
+  verb.add_flag(
+      "--live", &flags->live,
+      "with SPEC: the nodes' agents check their steps, also on unchanged nodes, and change nothing");
   verb.footer(
       "With SPEC: what differs from the stored spec, which images would be built, which secrets are not set, "
       "and per node the kind of work, the reason and the steps that change, from what was last seen of the "
-      "node. Nothing is stored or built, and no node is contacted.");
-  verb.example("muster plan").example("muster plan cluster.yaml");
+      "node. Nothing is stored or built, and no node is contacted without --live.");
+  verb.example("muster plan").example("muster plan cluster.yaml").example("muster plan cluster.yaml --live");
   verb.example("muster plan --kind reimage --limit gpu03 --json");
   verb.runs([flags, &context] {
     flags->spec.empty() ? show_plan(context, *flags) : show_plan_of_file(context, *flags);

@@ -40,6 +40,7 @@ class PreviewText {
     secrets(list_at(preview, "secrets"));
     const Json& plans = list_at(preview, "plans");
     for (size_t i = 0; i < plans.size(); ++i) plan(plans[i], i > 0);
+    live(list_at(preview, "live"));
     destroys(plans);
     end(preview);
     return std::move(out_);
@@ -157,6 +158,24 @@ class PreviewText {
       line(fmt::format("    {}: {} ({})", clean_at(step, "change"), clean_at(step, "step"),
                        clean_at(step, "module")));
       diff(text_at(step, "diff"), "      ");
+    }
+  }
+
+  void live(const Json& nodes) {
+    if (nodes.empty()) return;
+    title("As the agents find it now:");
+    for (const auto& [found, names] : same_changes(nodes)) {
+      const std::string who = names_in_ranges(names), error = clean_at(*found, "error");
+      const Json& steps = list_at(*found, "steps");
+      if (!error.empty()) line(fmt::format("  {}: NOT CHECKED: {}", who, error));
+      if (!error.empty() && steps.empty()) continue;
+      line(fmt::format("  {}: {} as declared, {} not", who,
+                       count_of(static_cast<size_t>(integer_at(*found, "as_declared")), "step"),
+                       steps.size()));
+      for (const Json& step : steps) {
+        line(fmt::format("    {}: {}", clean_at(step, "step"), clean_at(step, "message")));
+        diff(text_at(step, "diff"), "      ");
+      }
     }
   }
 

@@ -43,6 +43,7 @@ std::optional<Json> request_preview(Context& context, const PreviewRequest& requ
                {"force", request.force},
                {"reimage", request.reimage},
                {"through_ram", request.through_ram}};
+  if (request.live) body["live"] = true;
   if (!request.spec.empty()) body["spec"] = request.spec;
   if (!request.file.empty()) body["file"] = request.file;
   Api api(context);

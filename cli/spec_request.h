@@ -18,6 +18,7 @@ struct PreviewRequest {
   std::string file = {};  // its name in messages
   std::vector<std::string> nodes = {}, force = {};
   bool reimage = false, through_ram = false;
+  bool live = false;  // agents check the steps
 };
 // POST /v1/spec/preview. Nothing: it was refused; the reason was printed.
 std::optional<Json> request_preview(Context& context, const PreviewRequest& request);

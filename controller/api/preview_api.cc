@@ -1,20 +1,30 @@
 // What a spec would change, before it is stored.
+#include <fmt/format.h>
+
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "base/unified_diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/offered_spec.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
+#include "controller/bringup/spec_preview.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
+#include "controller/link/link_hub.h"
 #include "sys/reactor.h"
 
 namespace muster::api {
 namespace {
 
+constexpr DurationMs kLiveChecks = kMinute;
+
 struct Previewed {
   std::string spec, file;
+  bool live = false;  // agents check the steps
   Bringup::Request request = {};
 };
 
@@ -24,6 +34,7 @@ Result<Previewed> previewed_from(const std::string& body) {
   JsonReader r(json, "preview");
   r.get_or("spec", out.spec, {});
   r.get_or("file", out.file, std::string("cluster.yaml"));
+  r.get_or("live", out.live, false);
   r.get_or("nodes", out.request.nodes, {});
   r.get_or("force", out.request.force, {});
   r.get_or("reimage", out.request.reimage, false);
@@ -47,6 +58,34 @@ Json about_spec(const Call& call, const OfferedSpec& offered, const Previewed& p
       {"time", call.services.reactor.now()}};
 }
 
+// Steps that are as declared, or do not apply, are only counted.
+Json live_json(const std::string& node, const Json& found) {
+  Json out = {{"node", node}, {"error", found["error"]}, {"steps", Json::array()}, {"as_declared", 0}};
+  int as_declared = 0;
+  for (const Json& step : found["steps"])
+    if (step["status"] == "already" || step["status"] == "not_applicable")
+      ++as_declared;
+    else
+      out["steps"].push_back(step);
+  out["as_declared"] = as_declared;
+  return out;
+}
+
+// Adds `live`, a list with an entry for each node: what its agent found, or why it was not checked.
+void check_live(const CallPtr& call, const PreviewSources& sources, const std::string& preview) {
+  auto shown = parse_json(preview);
+  if (!shown.ok()) return call->error(shown.error());
+  const auto answer = [call, shown = std::move(shown).value(),
+                       not_checked = sources.not_checked](const LiveChecks::Found& found) mutable {
+    shown["live"] = Json::array();
+    for (const auto& [node, one] : found) shown["live"].push_back(live_json(node, one));
+    for (const auto& [node, why] : not_checked)
+      shown["live"].push_back(live_json(node, {{"error", why}, {"steps", Json::array()}}));
+    call->ok(shown);
+  };
+  call->services.link.live_checks().start(sources.steps, kLiveChecks, answer);
+}
+
 }  // namespace
 
 void preview_spec(const CallPtr& call) {
@@ -62,15 +101,22 @@ void preview_spec(const CallPtr& call) {
   }
   const auto offered = offered_spec(call, previewed->spec, previewed->file);
   if (!offered) return;
+  if (const Executor& executor = services.executor; previewed->live && executor.active())
+    return call->error(fail(Code::conflict, fmt::format("run {} is under way: agents check nothing else "
+                                                        "before it has ended (see `muster watch`)",
+                                                        executor.run_id())));
   const int64_t coming = offered->unchanged ? offered->newest->revision : services.bringup.coming_revision();
   Bringup::Proposal proposal;
   proposal.spec = std::make_shared<const SpecRevision>(SpecRevision{coming, offered->digest, offered->spec});
   proposal.request = previewed->request;
-  services.bringup.preview(proposal, about_spec(*call, *offered, *previewed, coming),
-                           [call](Result<MadePlanPtr> made) {
-                             if (!made.ok()) return call->error(made.error());
-                             call->body(200, std::move((*made)->shown));
-                           });
+  const auto sources = std::make_shared<PreviewSources>();
+  sources->about = about_spec(*call, *offered, *previewed, coming);
+  sources->live = previewed->live;
+  services.bringup.preview(proposal, sources, [call, sources](Result<MadePlanPtr> made) {
+    if (!made.ok()) return call->error(made.error());
+    if (sources->live) return check_live(call, *sources, (*made)->shown);
+    call->body(200, std::move((*made)->shown));
+  });
 }
 
 }  // namespace muster::api

@@ -254,9 +254,7 @@ void Bringup::plan_proposal(const Proposal& proposal, Render render, Done done) 
   worker_.make([this, proposal] { return snapshot_of(proposal); }, std::move(render), std::move(done));
 }
 
-void Bringup::preview(const Proposal& proposal, Json about, Done done) {
-  const auto sources = std::make_shared<PreviewSources>();
-  sources->about = std::move(about);
+void Bringup::preview(const Proposal& proposal, const std::shared_ptr<PreviewSources>& sources, Done done) {
   const auto look = [this, proposal, sources]() -> Result<PlanningSnapshot> {
     TRY(PlanningSnapshot out, snapshot_of(proposal));
     if (const auto current = parts_.spec.get(); current.ok())

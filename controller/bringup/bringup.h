@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/alive.h"
-#include "base/json.h"
 #include "controller/bringup/accept_times.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_cache.h"
@@ -31,6 +30,7 @@
 namespace muster {
 
 class ImageService;
+struct PreviewSources;
 class Vault;
 
 class Bringup {
@@ -83,9 +83,9 @@ class Bringup {
   // Makes the plan for `proposal` without storing it. The same request gives the same digest once that spec
   // is stored and those observations are in the nodes' rows.
   void plan_proposal(const Proposal& proposal, Render render, Done done);
-  // What `up` would do under `proposal` (spec_preview.h), in MadePlan::shown, with the members of `about`.
-  // Nothing is stored, built or requested of nodes.
-  void preview(const Proposal& proposal, Json about, Done done);
+  // What `up` would do under `proposal` (spec_preview.h), in MadePlan::shown. Fills in the sources. Nothing is
+  // stored, built or requested of nodes.
+  void preview(const Proposal& proposal, const std::shared_ptr<PreviewSources>& sources, Done done);
   // Checks that the inputs of `made` are unchanged; else conflict, which names the changes.
   Status still_holds(const MadePlan& made, const Proposal& proposal);
 

@@ -13,7 +13,8 @@ namespace {
 
 // In place of the digest of an image that is not built.
 constexpr const char* kToBeBuilt = "to be built";
-constexpr size_t kMostStages = 3;  // wake, discover, the others
+constexpr size_t kMostChecked = 64;  // nodes whose agents check steps at the same time
+constexpr size_t kMostStages = 3;    // wake, discover, the others
 
 struct Stage {
   PlannerInput in;
@@ -140,6 +141,37 @@ Json to_preview(const std::vector<DueImage>& due) {
   return out;
 }
 
+std::string why_not_checked(const NodeObservation& seen) {
+  if (!seen.online || !seen.mode) return "its agent does not answer";
+  return *seen.mode == wire::Mode::ram ? "it runs the RAM system" : "";
+}
+
+// Of all nodes of the request, unchanged ones included, whose agents run in an installed or adopted system.
+void choose_live_steps(const std::vector<Stage>& stages, PreviewSources& sources) {
+  const Stage& last = stages.back();
+  const auto& wanted = stages.front().in.request.nodes;
+  std::vector<std::string> nodes;
+  for (const auto& node : last.in.spec.nodes) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), node.name) == wanted.end()) continue;
+    const auto seen = last.in.nodes.find(node.name);
+    const std::string why = why_not_checked(seen == last.in.nodes.end() ? NodeObservation() : seen->second);
+    if (why.empty())
+      nodes.push_back(node.name);
+    else
+      sources.not_checked[node.name] = why;
+  }
+  if (nodes.size() > kMostChecked) {
+    for (size_t i = kMostChecked; i < nodes.size(); ++i)
+      sources.not_checked[nodes[i]] = "too many nodes at once: name it with --limit";
+    nodes.resize(kMostChecked);
+  }
+  if (nodes.empty()) return;
+  const auto whole = make_plan(input_of_steps(last.in, nodes));
+  if (whole.ok() && whole->refusals.empty()) sources.steps = checkable_steps(whole->plan);
+  for (const std::string& node : nodes)
+    if (!sources.steps.count(node)) sources.not_checked[node] = "no steps could be planned for it";
+}
+
 std::vector<std::string> removed_nodes(const PreviewSources& sources, const Spec& spec) {
   std::vector<std::string> out;
   if (sources.before)
@@ -150,7 +182,7 @@ std::vector<std::string> removed_nodes(const PreviewSources& sources, const Spec
 
 }  // namespace
 
-Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, const PreviewSources& sources,
+Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, PreviewSources& sources,
                                const DaemonOptions& options) {
   PlannerInput in = planner_input(after);
   const auto due = due_images(options, in.spec, in.playbooks);
@@ -165,6 +197,7 @@ Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, const PreviewSourc
   const bool exact = due.empty() && first.refusals.empty() && !first.plan.empty();
   out["digest"] = exact ? plan_digest(first.plan).str() : "";
   out["removed"] = removed_nodes(sources, in.spec);
+  if (sources.live) choose_live_steps(stages, sources);
   auto made = std::make_shared<MadePlan>();
   made->shown = dump_json(out) + "\n";
   return MadePlanPtr(std::move(made));

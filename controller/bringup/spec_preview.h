@@ -23,14 +23,18 @@
 namespace muster {
 
 struct PreviewSources {
-  Json about = Json::object();                     // members to add
-  std::optional<PlanningSnapshot> before = {};     // under the present spec; none: there is no usable one
-  std::set<std::string> secrets = {};              // names of those that are set
+  Json about = Json::object();                  // members to add
+  std::optional<PlanningSnapshot> before = {};  // under the present spec; none: there is no usable one
+  std::set<std::string> secrets = {};           // names of those that are set
+  // Set for `live`: to be checked on the nodes, and why others cannot be.
+  bool live = false;
+  std::map<std::string, Json> steps = {};
+  std::map<std::string, std::string> not_checked = {};
   std::map<std::string, TimeMs> facts_times = {};  // of each node's last inventory; 0: never
 };
 
-// The value is in MadePlan::shown; the plan itself is not kept.
-Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, const PreviewSources& sources,
+// Fills in `steps` and `not_checked` of the sources. The value is in MadePlan::shown; the plan itself is not kept.
+Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, PreviewSources& sources,
                                const DaemonOptions& options);
 
 }  // namespace muster

@@ -17,6 +17,7 @@
 
 #include "base/names.h"
 #include "base/wire.h"
+#include "controller/link/live_checks.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
 #include "sys/reactor.h"
@@ -56,6 +57,8 @@ class LinkHub : public LinkPort {
   void hang_up(const NodeName& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
+  // Checks of steps outside of runs, whose answers reach no sink.
+  LiveChecks& live_checks() { return live_checks_; }
 
  private:
   static constexpr DurationMs kLongPoll = 25 * kSecond;
@@ -79,6 +82,7 @@ class LinkHub : public LinkPort {
   void refuse(const NodeName& node, const wire::WorkOrder& order, const Error& error);
   Stream& stream_of(const NodeName& node, const std::string& boot_id, const std::string& incarnation);
   void forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event);
+  void deliver(const NodeName& node, const wire::Event& event);
 
   Reactor& reactor_;
   Store& store_;
@@ -87,6 +91,7 @@ class LinkHub : public LinkPort {
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers_;  // node -> id -> order
   std::map<std::string, Waiter> waiters_;
   std::map<std::string, std::vector<Stream>> streams_;  // per node, newest last, few
+  LiveChecks live_checks_{reactor_, *this};
 };
 
 }  // namespace muster

@@ -102,6 +102,16 @@ std::vector<ChangedStep> changed_steps(const Actions& before, const Actions& aft
   return out;
 }
 
+// Not steps that test an effect, which may take minutes, nor those about nodes that are live at the moment.
+bool is_checkable(const Json& step) {
+  static const std::set<std::string> kTests = {"probe", "reboot",    "shared_read", "shared_write",
+                                               "slot",  "ssh_probe", "wait_for"};
+  const std::string module = step.value("module", "");
+  const Json params = step.value("params", Json::object());
+  return !kTests.count(module) && !module.starts_with("accept") && !params.contains("peers_live") &&
+         !params.contains("next_live");
+}
+
 std::string work_of(const Plan& plan, const NodeObservation& seen, const NodeName& node,
                     const Actions& actions) {
   if (plan.kind == PlanKind::discover) return "discover";
@@ -182,6 +192,20 @@ PlannerInput input_of_steps(PlannerInput in, const std::vector<std::string>& nod
     if (in.spec.node(name)) in.request.nodes.push_back(name);
   for (auto& [name, seen] : in.nodes) seen.config_digest.clear();
   return in;
+}
+
+std::map<std::string, Json> checkable_steps(const Plan& plan) {
+  std::map<std::string, Json> out;
+  for (const Action& action : plan.actions) {
+    if (action.kind != ActionKind::steps || action.when_failed || plan.only_serves(action.node)) continue;
+    for (const SharedText& text : action.params.steps())
+      if (const auto step = parse_json(text.text()); step.ok() && is_checkable(*step)) {
+        Json& steps = out[action.node];
+        if (steps.is_null()) steps = Json::array();
+        steps.push_back(*step);
+      }
+  }
+  return out;
 }
 
 std::map<std::string, std::vector<std::string>> secrets_of_steps(const Plan& plan) {

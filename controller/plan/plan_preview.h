@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/record.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/planner_input.h"
@@ -38,6 +39,9 @@ std::vector<NodeChange> node_changes_of(const PlannerInput& in, const Plan& plan
 // `in`, for a plan of the steps that these nodes have under its spec, whether they are carried out already or
 // not. Nodes that its spec does not declare are left out.
 PlannerInput input_of_steps(PlannerInput in, const std::vector<std::string>& nodes);
+
+// The steps of each node that agents can check without changing or measuring anything, as in an order.
+std::map<std::string, Json> checkable_steps(const Plan& plan);
 
 // The secrets that steps of the plan refer to: name -> the nodes.
 std::map<std::string, std::vector<std::string>> secrets_of_steps(const Plan& plan);

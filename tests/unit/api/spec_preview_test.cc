@@ -99,6 +99,37 @@ struct Previewing : Controller {
     return {{"specs", get("/v1/specs")}, {"runs", get("/v1/runs")}, {"events", events},
             {"images", images},          {"nodes", rows},           {"power", get("/v1/status")["run"]}};
   }
+  // The order that waits for the node's agent, or comes.
+  wire::WorkOrder order_of(const std::string& node) {
+    std::promise<wire::PollReply> reply;
+    auto answer = reply.get_future();
+    on_reactor([&] {
+      services().link.poll(NodeName(node), {}, [&](const wire::PollReply& r) { reply.set_value(r); });
+    });
+    REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    const auto orders = answer.get().orders;
+    REQUIRE(orders.size() == 1);
+    return orders[0];
+  }
+  // The agent finds that the order's first step is not as declared, and the others are.
+  void answer(const std::string& node, const wire::WorkOrder& order) {
+    wire::EventBatch batch{"boot-" + node, "agent", {}};
+    const auto say = [&](const std::string& kind, const Json& data) {
+      wire::Event event;
+      event.seq = batch.events.size() + 1;
+      event.order = order.id;
+      event.kind = kind;
+      event.data = data;
+      batch.events.push_back(event);
+    };
+    const char* status = "failed";
+    for (const Json& step : order.params["steps"]) {
+      say("step", {{"step", step["id"]}, {"status", status}, {"message", "m"}, {"diff", "-a\n+b\n"}});
+      status = "already";
+    }
+    say("finished", {{"ok", false}, {"message", "m"}});
+    on_reactor([&] { services().link.take(NodeName(node), batch, [](Result<uint64_t>) {}); });
+  }
   // True if an order waits for the node's agent.
   bool is_ordered(const std::string& node) {
     bool answered = false;
@@ -160,6 +191,35 @@ TEST_CASE("a preview has the changed steps per node, and leaves everything as it
   // The other role's nodes are not as they were configured either, but no step of theirs differs.
   REQUIRE(node_in(plan, "node01")["compared"] == true);
   CHECK(node_in(plan, "node01")["steps"].empty());
+}
+
+TEST_CASE("with `live` agents check their steps, and who is not checked is named", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  c.at_work("login01");
+  const Json rows = c.kept()["nodes"];
+  const auto sent =
+      c.send(Listener::local, "POST", "/v1/spec/preview", Json{{"spec", with_tmux()}, {"live", true}}.dump());
+  for (const char* node : {"login01", "node01"}) {
+    const auto order = c.order_of(node);
+    CHECK(order.params["mode"] == "check");
+    REQUIRE(order.params["steps"].size() > 1);
+    for (const Json& step : order.params["steps"])
+      CHECK_FALSE(step["module"].get<std::string>().starts_with("accept"));
+    c.answer(node, order);
+  }
+  REQUIRE(sent->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  const Json live = c.good(sent->answer.get())["live"];
+  REQUIRE(live.size() == 3);
+  for (const Json& node : live) {
+    const bool checked = node["node"] != "node02";
+    CHECK((node["error"] == "") == checked);
+    CHECK(node["steps"].size() == (checked ? 1u : 0u));
+    CHECK((node["as_declared"].get<int>() > 0) == checked);
+  }
+  CHECK(c.kept()["nodes"] == rows);
+  c.start_a_run("node01");
+  CHECK(c.preview({{"spec", with_tmux()}, {"live", true}}).status == 409);
 }
 
 TEST_CASE("a preview names what is not there yet: images, secrets, nodes to discover", "[api][preview]") {
