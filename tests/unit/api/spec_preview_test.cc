@@ -104,7 +104,8 @@ struct Previewing : Controller {
     std::promise<wire::PollReply> reply;
     auto answer = reply.get_future();
     on_reactor([&] {
-      services().link.poll(NodeName(node), {}, [&](const wire::PollReply& r) { reply.set_value(r); });
+      services().link.poll(NodeName(node), {}, [&](const wire::PollReply& r) { reply.set_value(r); },
+                           {"boot-" + node});
     });
     REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     const auto orders = answer.get().orders;
@@ -135,7 +136,8 @@ struct Previewing : Controller {
     bool answered = false;
     on_reactor([&] {
       services().link.poll(NodeName(node), {},
-                           [&](const wire::PollReply& reply) { answered = !reply.orders.empty(); });
+                           [&](const wire::PollReply& reply) { answered = !reply.orders.empty(); },
+                           {"boot-" + node});
       services().link.hang_up(NodeName(node));
     });
     return answered;
