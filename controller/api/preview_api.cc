@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/record.h"
 #include "base/unified_diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/offered_spec.h"
@@ -23,24 +25,18 @@ namespace {
 constexpr DurationMs kLiveChecks = kMinute;
 
 struct Previewed {
-  std::string spec, file;
+  std::string spec = {};  // text; empty: the stored one
+  std::string file = "cluster.yaml";
+  std::vector<std::string> nodes = {}, force = {};
+  bool reimage = false, through_ram = false;
   bool live = false;  // agents check the steps
-  Bringup::Request request = {};
 };
+MUSTER_RECORD(Previewed, opt(spec), opt(file), opt(nodes), opt(force), opt(reimage), opt(through_ram),
+              opt(live))
 
 Result<Previewed> previewed_from(const std::string& body) {
   TRY(const auto json, parse_json(body));
-  Previewed out;
-  JsonReader r(json, "preview");
-  r.get_or("spec", out.spec, {});
-  r.get_or("file", out.file, std::string("cluster.yaml"));
-  r.get_or("live", out.live, false);
-  r.get_or("nodes", out.request.nodes, {});
-  r.get_or("force", out.request.force, {});
-  r.get_or("reimage", out.request.reimage, false);
-  r.get_or("through_ram", out.request.through_ram, false);
-  TRY_(r.finish());
-  return out;
+  return read_record<Previewed>(json, "preview");
 }
 
 // {revision, coming, unchanged, diff, ...}: of the text itself.
@@ -108,7 +104,10 @@ void preview_spec(const CallPtr& call) {
   const int64_t coming = offered->unchanged ? offered->newest->revision : services.bringup.coming_revision();
   Bringup::Proposal proposal;
   proposal.spec = std::make_shared<const SpecRevision>(SpecRevision{coming, offered->digest, offered->spec});
-  proposal.request = previewed->request;
+  proposal.request.nodes = previewed->nodes;
+  proposal.request.force = previewed->force;
+  proposal.request.reimage = previewed->reimage;
+  proposal.request.through_ram = previewed->through_ram;
   const auto sources = std::make_shared<PreviewSources>();
   sources->about = about_spec(*call, *offered, *previewed, coming);
   sources->live = previewed->live;
