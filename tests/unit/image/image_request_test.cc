@@ -27,7 +27,7 @@ struct Building {
 
 TEST_CASE("due images: an image that is not there, and one that no node has", "[image][preview]") {
   Building b;
-  b.spec.images["login"] = {"login", "debian-12"};
+  b.spec.images["login"] = b.spec.images.at("cpu");
   const auto due = b.due();
   REQUIRE(due.size() == 1);
   CHECK(due[0].name == "cpu");
