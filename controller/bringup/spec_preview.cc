@@ -67,7 +67,10 @@ Result<std::vector<Stage>> stages_of(PlannerInput in) {
 std::optional<Plan> present_steps(const PreviewSources& sources, const Stage& stage) {
   const Plan& plan = stage.outcome.plan;
   if (!sources.before || plan.kind == PlanKind::wake || plan.kind == PlanKind::discover) return std::nullopt;
-  PlannerInput in = input_of_steps(planner_input(*sources.before), plan.nodes);
+  std::vector<std::string> nodes;
+  for (const std::string& node : plan.nodes)
+    if (!plan.only_serves(NodeName(node))) nodes.push_back(node);
+  PlannerInput in = input_of_steps(planner_input(*sources.before), nodes);
   if (in.request.nodes.empty()) return std::nullopt;
   in.images = stage.in.images;
   std::vector<DueImage> others;
