@@ -151,6 +151,12 @@ class PreviewText {
         "  {}: {}, because {}{}{}", names_in_ranges(names), clean_at(change, "work"), clean_at(change, "why"),
         is_true_at(change, "accepted_again") ? "; accepted again" : "",
         seen > 0 ? fmt::format("; as seen {} ago", to_human(std::max<TimeMs>(now_ - seen, 0))) : ""));
+    const std::string work = clean_at(change, "work");
+    if (!is_true_at(change, "compared") && (work == "configure" || work == "re-image"))
+      line(
+          "    which of its steps change is not known: the stored spec gives no plan for it, or there are "
+          "too "
+          "many nodes");
     if (!is_true_at(change, "compared")) return;
     const Json& steps = list_at(change, "steps");
     if (steps.empty()) line("    no step differs from those under the stored spec");

@@ -33,7 +33,8 @@ struct PreviewSources {
   std::map<std::string, TimeMs> facts_times = {};  // of each node's last inventory; 0: never
 };
 
-// Fills in `steps` and `not_checked` of the sources. The value is in MadePlan::shown; the plan itself is not kept.
+// Fills in `steps` and `not_checked` of the sources. The value is in MadePlan::shown; the plan itself is not
+// kept.
 Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, PreviewSources& sources,
                                const DaemonOptions& options);
 
