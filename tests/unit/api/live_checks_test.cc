@@ -1,4 +1,5 @@
-// Steps that agents check for a preview: no run hears of it, and an agent that does not answer ends it in time.
+// Steps that agents check for a preview: runs get none of their answers, and an agent that does not answer
+// ends it in time.
 #include "controller/link/live_checks.h"
 
 #include <optional>
@@ -56,7 +57,7 @@ struct Looking {
 
 }  // namespace
 
-TEST_CASE("live checks: agents get an order that changes nothing, and runs hear of none of it",
+TEST_CASE("live checks: agents get an order that changes nothing, and runs get none of the answers",
           "[link][preview]") {
   Looking l;
   l.look({{"node01", Json::array({Looking::step()})}});
