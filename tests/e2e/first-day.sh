@@ -2,7 +2,7 @@
 # the first day, with the packages in a guest: doctor finds planted faults and none on a healthy lab; a spec is previewed, refused, stored, rolled back
 # stands on: agent/core cli controller/api controller/bringup/{bringup,plan_worker,planning_snapshot,spec_preview}* controller/doctor
 # stands on: controller/image/service/image_request* controller/link controller/options controller/plan/plan_preview* controller/power/redfish*
-# stands on: playbooks/base.yaml schema/spec.schema.json scripts/package.sh systemd
+# stands on: playbooks/base.yaml playbooks/ssh.yaml schema/spec.schema.json scripts/package.sh systemd
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs
 scripts/package.sh --of "${MUSTER_BUILD:-build}" "$debs" >"$work/package.log" 2>&1 || { cat "$work/package.log"; die "package.sh"; }
