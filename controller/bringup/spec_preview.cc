@@ -6,6 +6,7 @@
 #include "base/json_dump.h"
 #include "base/secrets.h"
 #include "controller/image/service/image_request.h"
+#include "controller/image/service/image_service.h"
 #include "controller/plan/plan_preview.h"
 
 namespace muster {
@@ -188,7 +189,7 @@ std::vector<std::string> removed_nodes(const PreviewSources& sources, const Spec
 Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, PreviewSources& sources,
                                const DaemonOptions& options) {
   PlannerInput in = planner_input(after);
-  const auto due = due_images(options, in.spec, in.playbooks);
+  const auto due = due_images(options, in.spec, in.playbooks, images_needed_by(in.spec));
   assume_built(due, in);
   TRY(const auto stages, stages_of(in));
   const PlanOutcome& first = stages.front().outcome;

@@ -51,17 +51,11 @@ Result<ImageRequest> image_request(const DaemonOptions& options, const Spec* spe
   return request;
 }
 
-std::set<std::string> images_needed_by(const Spec& spec) {
-  std::set<std::string> names;
-  for (const auto& node : spec.nodes)
-    if (!node.image.empty()) names.insert(node.image);
-  return names;
-}
-
 std::vector<DueImage> due_images(const DaemonOptions& options, const Spec& spec,
-                                 const std::map<std::string, Playbook>& playbooks) {
+                                 const std::map<std::string, Playbook>& playbooks,
+                                 const std::set<std::string>& images) {
   std::vector<DueImage> out;
-  for (const auto& name : images_needed_by(spec)) {
+  for (const auto& name : images) {
     const auto request = image_request(options, &spec, playbooks, {name});
     const auto why = request.ok() ? why_build(*request) : Result<std::string>(request.error());
     if (!why.ok())

@@ -29,16 +29,14 @@ struct BuildOrder {
 Result<ImageRequest> image_request(const DaemonOptions& options, const Spec* spec,
                                    const std::map<std::string, Playbook>& playbooks, const BuildOrder& order);
 
-// The images that nodes of the spec have.
-std::set<std::string> images_needed_by(const Spec& spec);
-
 struct DueImage {
   std::string name;
   std::string why;         // "not built yet", "packages: +htop"
   std::string error = {};  // why it cannot be built; then there is no `why`
 };
-// Those of the needed images that `muster up` would build. Blocking: for worker threads.
+// Those of these images that `muster up` would build. Blocking: for worker threads.
 std::vector<DueImage> due_images(const DaemonOptions& options, const Spec& spec,
-                                 const std::map<std::string, Playbook>& playbooks);
+                                 const std::map<std::string, Playbook>& playbooks,
+                                 const std::set<std::string>& images);
 
 }  // namespace muster

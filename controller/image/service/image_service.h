@@ -25,6 +25,9 @@
 
 namespace muster {
 
+// The names of the images that nodes of this spec get.
+std::set<std::string> images_needed_by(const Spec& spec);
+
 class ImageService {
  public:
   struct Image {
@@ -54,6 +57,9 @@ class ImageService {
   // Code::conflict: the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);
+  // What build() would build from.
+  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
+                                  const Order& order) const;
   // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);

@@ -1,6 +1,7 @@
 // Which images of a spec have to be built, and why.
 #include "controller/image/service/image_request.h"
 
+#include "controller/image/service/image_service.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -20,7 +21,7 @@ struct Building {
     options.images = source_dir() + "/images";
     spec.images.at("cpu").bake.clear();
   }
-  std::vector<DueImage> due() { return due_images(options, spec, {}); }
+  std::vector<DueImage> due() { return due_images(options, spec, {}, images_needed_by(spec)); }
 };
 
 }  // namespace
