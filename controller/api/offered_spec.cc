@@ -27,7 +27,7 @@ Json errors_json(const std::vector<SpecError>& errors, const std::string& file) 
                     {"message", e.message},
                     {"text", to_string(e, file)}});
   return {{"code", "invalid"},
-          {"message", fmt::format("{} errors in the spec", errors.size())},
+          {"message", fmt::format("{} error{} in the spec", errors.size(), errors.size() == 1 ? "" : "s")},
           {"errors", list}};
 }
 
