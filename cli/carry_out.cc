@@ -238,8 +238,7 @@ void reach(Context& context, const Goal& goal) {
   bool missing = false, woke = false;
   Json last_run;
   Error last = fail(Code::failed, "discovery found nothing more to plan");
-  std::string agreed;  // digest of the plan that was approved: if planning again gives the same one, there
-                       // is no second prompt
+  std::string agreed = goal.agreed;  // if planning again gives the same plan, there is no second prompt
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
     const Json request = request_of(goal, kind);

@@ -30,6 +30,7 @@ struct Goal {
   bool through_ram = false;             // reimage: not in place
   bool reimage = false;                 // auto: also accepted nodes that run an older build of their image
   Approval approval = {};
+  std::string agreed = {};                   // digest of a plan that was already shown and approved
   std::string report_dir = "muster-report";  // "": no report
 };
 

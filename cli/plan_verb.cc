@@ -7,6 +7,7 @@
 #include "cli/accept_hosts.h"
 #include "cli/carry_out.h"
 #include "cli/follow.h"
+#include "cli/spec_request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -14,11 +15,11 @@ namespace muster::cli {
 namespace {
 
 struct PlanFlags {
-  std::string nodes, limit, profile, kind = "auto", digest, report = "muster-report";
+  std::string nodes, limit, spec, profile, kind = "auto", digest, report = "muster-report";
   std::vector<std::string> force;
   Approval approval;
   std::string forced;  // NODES
-  bool detach = false, reimage = false, through_ram = false;
+  bool detach = false, reimage = false, through_ram = false, live = false;
 };
 
 Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes) {
@@ -29,6 +30,7 @@ Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes)
 }
 
 void show_plan(Context& context, const PlanFlags& flags) {
+  if (flags.live) return complain(context, fail(Code::invalid, "--live needs SPEC"));
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
@@ -45,6 +47,19 @@ void show_plan(Context& context, const PlanFlags& flags) {
     if (planned->value("empty", false)) return;
     fmt::print("\nto carry it out, run: muster approve {}\n", short_digest(planned->value("digest", "")));
   });
+}
+
+// The plan of a file that is not stored: nothing of it can be approved.
+void show_plan_of_file(Context& context, const PlanFlags& flags) {
+  if (flags.kind != "auto")
+    return complain(context, fail(Code::invalid, "--kind is for the stored spec: omit SPEC, or --kind"));
+  const auto nodes = node_list(flags.nodes);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  const auto text = spec_to_send(context, flags.spec);
+  if (!text) return;
+  const auto preview = request_preview(
+      context, {*text, flags.spec, *nodes, flags.force, flags.reimage, flags.through_ram, flags.live});
+  if (preview) show_preview(context, *preview);
 }
 
 void approve_digest(Context& context, const PlanFlags& flags) {
@@ -97,6 +112,10 @@ void goal_flags(Verb& verb, PlanFlags& flags) {
 void add_plan(Verb& app, Context& context) {
   auto flags = std::make_shared<PlanFlags>();
   Verb& verb = app.add_verb("plan", "show what would be done and destroyed; changes nothing");
+  verb.add_option(
+      "SPEC", &flags->spec,
+      "spec file: show what `muster up SPEC` would change, without storing it; default: the stored "
+      "revision, whose plan can be approved");
   verb.add_option("--kind", &flags->kind,
                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
       .shows_default();
@@ -108,8 +127,18 @@ void add_plan(Verb& app, Context& context) {
   verb.add_flag("--reimage", &flags->reimage,
                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");
-  verb.example("muster plan").example("muster plan --kind reimage --limit gpu03 --json");
-  verb.runs([flags, &context] { show_plan(context, *flags); });
+  verb.add_flag(
+      "--live", &flags->live,
+      "with SPEC: the nodes' agents check their steps, also on unchanged nodes, and change nothing");
+  verb.footer(
+      "With SPEC: what differs from the stored spec, which images would be built, which secrets are not set, "
+      "and per node the kind of work, the reason and the steps that change, from what was last seen of the "
+      "node. Nothing is stored or built, and no node is contacted without --live.");
+  verb.example("muster plan").example("muster plan cluster.yaml").example("muster plan cluster.yaml --live");
+  verb.example("muster plan --kind reimage --limit gpu03 --json");
+  verb.runs([flags, &context] {
+    flags->spec.empty() ? show_plan(context, *flags) : show_plan_of_file(context, *flags);
+  });
 }
 
 void add_approve(Verb& app, Context& context) {

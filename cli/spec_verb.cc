@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/time.h"
 #include "cli/cli_context.h"
 #include "cli/spec_check.h"
 #include "cli/spec_file.h"
+#include "cli/spec_revisions.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "controller/image/recipe.h"
@@ -93,13 +93,6 @@ struct ShowFlags {
   int64_t revision = 0, diff = 0;
 };
 
-// "stored 2026-11-30T02:00:00Z by anna (sudo)"; older controllers recorded no name.
-std::string stored_by(const Json& spec) {
-  const std::string caller = clean_at(spec, "caller");
-  return fmt::format("stored {}{}", to_iso8601(spec.value("time", int64_t{0})),
-                     caller.empty() ? "" : " by " + caller);
-}
-
 void show_spec(Context& context, const ShowFlags& flags) {
   Api api(context);
   if (flags.diff > 0) {
@@ -116,24 +109,10 @@ void show_spec(Context& context, const ShowFlags& flags) {
   });
 }
 
-void list_specs(Context& context) {
-  const auto specs = Api(context).get("/v1/specs");
-  if (!specs.ok()) return complain(context, specs.error());
-  show(context, *specs, [&] {
-    const Json list = specs->value("specs", Json::array());
-    if (list.empty()) fmt::print("no spec yet: `muster up SPEC`\n");
-    for (const Json& spec : list) {
-      const std::string note = clean_at(spec, "note");
-      fmt::print("{:<6} {}{}\n", spec.value("revision", int64_t{0}), stored_by(spec),
-                 note.empty() ? "" : ": " + note);
-    }
-  });
-}
-
 }  // namespace
 
 void add_spec(Verb& app, Context& context) {
-  Verb& verb = app.add_verb("spec", "check and show the spec, which declares the cluster");
+  Verb& verb = app.add_verb("spec", "check, explain, show and compare the spec, which declares the cluster");
   verb.needs_verb();
   auto what = std::make_shared<CheckFlags>();
   Verb& check_verb = verb.add_verb(
@@ -159,10 +138,9 @@ void add_spec(Verb& app, Context& context) {
   show_verb.add_option("--diff", &flags->diff, "show what changed since this revision");
   show_verb.example("muster spec show > cluster.yaml").example("muster spec show --diff 3");
   show_verb.runs([flags, &context] { show_spec(context, *flags); });
-  verb.add_verb("list", "list the stored revisions, with time, user and note")
-      .example("muster spec list")
-      .runs([&context] { list_specs(context); });
-  verb.example("muster spec check cluster.yaml").example("muster spec show --diff 3");
+  add_spec_revisions(verb, context);
+  add_spec_explain(verb, context);
+  verb.example("muster spec check cluster.yaml").example("muster spec diff cluster.yaml");
 }
 
 }  // namespace muster::cli

@@ -32,6 +32,8 @@ void add_power(Verb& app, Context& context);
 void add_node(Verb& app, Context& context);
 void add_image(Verb& app, Context& context);
 void add_spec(Verb& app, Context& context);
+void add_spec_revisions(Verb& spec, Context& context);  // muster spec diff, history, rollback
+void add_spec_explain(Verb& spec, Context& context);    // muster spec explain
 void add_notify(Verb& app, Context& context);
 void add_ack(Verb& app, Context& context);
 void add_secret(Verb& app, Context& context);

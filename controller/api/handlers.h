@@ -10,6 +10,7 @@ void put_spec(const CallPtr&);
 void get_spec(const CallPtr&);
 void list_specs(const CallPtr&);
 void diff_spec(const CallPtr&);
+void preview_spec(const CallPtr&);
 void make_plan(const CallPtr&);
 void get_plan(const CallPtr&);
 void approve_plan(const CallPtr&);
@@ -88,8 +89,5 @@ void boot_program(const CallPtr&);
 void send_file(const CallPtr& call, const std::string& path);
 // Sends `name` below `folder`; 404 if it is not a regular file, contains "..", or is a link to the outside.
 void send_below(const CallPtr& call, const std::string& folder, const std::string& name);
-// Line diff of two texts in the format of `diff -u`; "" if they are equal.
-std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
-                         const std::string& to_name);
 
 }  // namespace muster::api

@@ -14,6 +14,11 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/specs", Role::operators, list_specs, "all revisions, without their text"},
     {"GET", "/v1/spec/diff", Role::operators, diff_spec,
      "?from=N&to=M as a unified diff; `to` defaults to the newest"},
+    {"POST", "/v1/spec/preview", Role::operators, preview_spec,
+     "{spec, file, live, nodes, force, reimage, through_ram} -> what `muster up` would do with that text, or "
+     "without "
+     "one with the stored spec; stores, builds and requests nothing of nodes, "
+     "unless `live`: then agents check their steps"},
     {"GET", "/v1/secrets", Role::operators, list_secrets, "names of the secrets, never their values"},
     {"PUT", "/v1/secrets/{name}", Role::operators, put_secret, "the body is the value"},
     {"DELETE", "/v1/secrets/{name}", Role::operators, delete_secret, "deletes a secret"},

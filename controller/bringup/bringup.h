@@ -30,6 +30,7 @@
 namespace muster {
 
 class ImageService;
+struct PreviewSources;
 class Vault;
 
 class Bringup {
@@ -82,6 +83,9 @@ class Bringup {
   // Makes the plan for `proposal` without storing it. The same request gives the same digest once that spec
   // is stored and those observations are in the nodes' rows.
   void plan_proposal(const Proposal& proposal, Render render, Done done);
+  // What `up` would do under `proposal` (spec_preview.h), in MadePlan::shown. Fills in the sources. Nothing
+  // is stored, built or requested of nodes.
+  void preview(const Proposal& proposal, const std::shared_ptr<PreviewSources>& sources, Done done);
   // Checks that the inputs of `made` are unchanged; else conflict, which names the changes.
   Status still_holds(const MadePlan& made, const Proposal& proposal);
 

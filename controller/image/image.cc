@@ -381,6 +381,12 @@ std::string why_not(const ImageInfo& present, const Json& inputs) {
   return input_changes(record->value("inputs", Json()), inputs);
 }
 
+// The same for an image that may not be there, as the request has it.
+std::string why_due(const ImageRequest& request, const Result<ImageInfo>& present, const Json& inputs) {
+  if (!present) return "not built yet";
+  return request.rebuild ? "a rebuild was requested" : why_not(*present, inputs);
+}
+
 // Fetches the build from the shared cache, else builds it; afterwards it is complete in the staging folder.
 Status fetch_or_build(const Build& b) {
   const std::string& cache = b.request.shared_cache;
@@ -456,6 +462,14 @@ std::string too_large_to_replace(const ImageManifest& manifest) {
       all ? "" : fmt::format(", which disks below {} GiB have", kSmallDiskBytes >> 30));
 }
 
+Result<std::string> why_build(const ImageRequest& request) {
+  if (!valid_image_name(request.name))
+    return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
+  TRY(const ImageRecipe recipe, effective_recipe(request));
+  return why_due(request, load_image(request.state_dir, request.name),
+                 build_inputs(recipe, request.variant, kBuilder, request.layers));
+}
+
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress) {
   if (!valid_image_name(request.name))
     return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
@@ -464,11 +478,9 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   b.inputs = build_inputs(b.recipe, request.variant, kBuilder, request.layers);
   b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
   TRY(const LockFile lock, lock_image(b.folder));
-  std::string why = "not built yet";
-  if (auto present = load_image(request.state_dir, request.name)) {
-    why = request.rebuild ? "a rebuild was requested" : why_not(*present, b.inputs);
-    if (why.empty()) return present;
-  }
+  auto present = load_image(request.state_dir, request.name);
+  const std::string why = why_due(request, present, b.inputs);
+  if (why.empty()) return present;
   report(b, why, 0);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
   TRY(b.sources, find_sources(b.recipe, own_key(b), Files(request.host_root), process));

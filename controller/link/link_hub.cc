@@ -101,7 +101,7 @@ wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>&
   const auto offered = offers_.find(node);
   for (const auto& id : have)
     if (!(offered != offers_.end() && offered->second.count(id)) &&
-        !(sink_.expected && sink_.expected(node, OrderId(id))))
+        !live_checks_.expects(node, OrderId(id)) && !(sink_.expected && sink_.expected(node, OrderId(id))))
       reply.withdrawn.push_back(id);
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
@@ -143,9 +143,7 @@ void LinkHub::refuse(const NodeName& node, const wire::WorkOrder& order, const E
   finished.time = reactor_.now();
   finished.data = {
       {"ok", false}, {"code", to_string(error.code)}, {"message", error.message}, {"result", nullptr}};
-  reactor_.post([this, node, finished] {
-    if (sink_.event) sink_.event(node, finished);
-  });
+  reactor_.post([this, node, finished] { deliver(node, finished); });
 }
 
 void LinkHub::release(const NodeName& node, wire::PollReply reply) {
@@ -250,7 +248,11 @@ void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const
     log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }
-  if (sink_.event) sink_.event(node, event);
+  deliver(node, event);
+}
+
+void LinkHub::deliver(const NodeName& node, const wire::Event& event) {
+  if (!live_checks_.take(node, event) && sink_.event) sink_.event(node, event);
 }
 
 void LinkHub::close() {

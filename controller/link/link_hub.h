@@ -19,6 +19,7 @@
 #include "base/names.h"
 #include "base/wire.h"
 #include "controller/link/event_door.h"
+#include "controller/link/live_checks.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
 #include "controller/spec/spec.h"
@@ -69,6 +70,8 @@ class LinkHub : public LinkPort {
   void hang_up(const NodeName& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
+  // Checks of steps outside of runs, whose answers reach no sink.
+  LiveChecks& live_checks() { return live_checks_; }
 
  private:
   static constexpr DurationMs kLongPoll = 25 * kSecond;
@@ -100,6 +103,7 @@ class LinkHub : public LinkPort {
   int64_t run_of(const NodeName& node, const OrderId& order) const;
   Stream& stream_of(const NodeName& node, const std::string& boot_id, const std::string& incarnation);
   void forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event);
+  void deliver(const NodeName& node, const wire::Event& event);
 
   Reactor& reactor_;
   Store& store_;
@@ -112,6 +116,7 @@ class LinkHub : public LinkPort {
   std::map<std::string, std::string> trusts_;           // of declared nodes
   std::map<std::string, std::set<int64_t>> runs_;       // per node, of its last orders, few
   std::map<std::string, Refused> refused_;
+  LiveChecks live_checks_{reactor_, *this};
 };
 
 }  // namespace muster

@@ -1,20 +1,15 @@
 #include "controller/image/service/image_service.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "base/digest.h"
-#include "base/distribution.h"
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
 #include "controller/image/old_builds.h"
 #include "controller/image/package_list.h"
-#include "controller/image/package_sources.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
-#include "controller/image/service/bake.h"
 #include "controller/image/transfer.h"
 #include "sys/log.h"
 #include "sys/os.h"
@@ -149,41 +144,7 @@ std::string ImageService::gpu_driver_of(const std::string& digest) const {
 Result<ImageRequest> ImageService::request_of(const Spec* spec,
                                               const std::map<std::string, Playbook>& playbooks,
                                               const Order& order) const {
-  if (options_.images.empty())
-    return fail(Code::not_found, "no image recipes found: start musterd with --images DIR");
-  ImageRequest request;
-  request.name = order.name;
-  request.state_dir = options_.state;
-  request.rebuild = order.rebuild;
-  request.shared_cache = options_.image_cache;
-  request.agent = options_.agent_binary;
-  ImageSpec image;
-  if (spec && spec->images.count(order.name)) {
-    image = spec->images.at(order.name);
-    if (!order.bake.empty() || !order.recipe.empty())
-      return fail(Code::conflict, "the spec declares the image " + order.name +
-                                      ": change it in the spec or choose another name");
-  } else {
-    image.name = order.name;
-    image.bake = order.bake;
-    image.recipe = order.recipe;
-    const bool own =
-        order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
-    if (image.recipe.empty()) image.recipe = own ? order.name : default_recipe();
-  }
-  request.variant = image.kernel;
-  const std::string path = options_.images + "/" + image.recipe + ".yaml";
-  if (!std::filesystem::exists(path))
-    return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
-                                             image.recipe, options_.images));
-  TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
-  if (spec) use_mirror(request.recipe, spec->network.apt_of(request.recipe.distribution));
-  BakeInputs in;
-  in.system.codename = request.recipe.suite;
-  in.system.id = request.recipe.distribution;
-  if (spec) in.vars = spec->vars;
-  TRY_(bake(image, playbooks, in, request));
-  return request;
+  return image_request(options_, spec, playbooks, order);
 }
 
 void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks,

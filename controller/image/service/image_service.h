@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "controller/image/image.h"
 #include "controller/image/programs.h"
+#include "controller/image/service/image_request.h"
 #include "controller/options/options.h"
 #include "controller/plan/planner_input.h"
 #include "controller/spec/playbook.h"
@@ -50,16 +51,7 @@ class ImageService {
   // PlannerImage::slurm and ::gpu_driver of any image that is stored here.
   std::string slurm_of(const std::string& digest) const;
   std::string gpu_driver_of(const std::string& digest) const;
-  struct Order {
-    std::string name;                    // an image of the spec, or any other name
-    bool rebuild = false;                // even if nothing changed
-    std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
-    std::string recipe =
-        {};  // likewise; default: the recipe named `name`, or default_recipe() if something is baked
-    // Digests that nodes run or are being given: the other old builds lose their content (old_builds.h).
-    // None: they keep it.
-    std::optional<std::set<std::string>> used = {};
-  };
+  using Order = BuildOrder;
   // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
   // `playbooks`: all that exist. If the image is already being built, waits for that build and checks again.
   // Code::conflict: the order contradicts the spec.

@@ -24,7 +24,7 @@ TEST_CASE("a list without entries says what to type next", "[cli]") {
                   {"/v1/nodes", {{"nodes", kNone}, {"unknown_machines", kNone}, {"discover_until", 0}}}});
   const std::pair<std::vector<std::string>, const char*> next[] = {
       {{"secret", "list"}, "muster secret set"}, {{"image", "list"}, "muster up"},
-      {{"spec", "list"}, "muster up"},           {{"runs"}, "muster up"},
+      {{"spec", "history"}, "muster up"},        {{"runs"}, "muster up"},
       {{"node", "list"}, "muster up"},           {{"notify"}, "notify:"}};
   for (const auto& [words, shown] : next) {
     const auto ran = api.run(words);
