@@ -119,8 +119,7 @@ void verify_report(Context& context, const ReportFlags& flags, TimeMs now) {
       fmt::print("valid: {}, signed by {}\n", found.report.digest, key_fingerprint(*trusted));
     else
       fmt::print("{}: {}\n", outcome.word, clean(found.words));
-    if (found.verdict != Verified::Verdict::changed)
-      fmt::print("{}\n", identity_line(found.identity, age));
+    if (found.verdict != Verified::Verdict::changed) fmt::print("{}\n", identity_line(found.identity, age));
   });
 }
 

@@ -45,8 +45,7 @@ Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
   TRY(const FileText have, context.files.open_text(want.path));
   Diff diff;
   if (have.text != want.content)
-    diff.add(want.path + ": " +
-             text_difference(context.secrets, state.mode & mode, have.text, want.content));
+    diff.add(want.path + ": " + text_difference(context.secrets, state.mode & mode, have.text, want.content));
   if (const auto text = permission_diff(state, mode, uid, gid); !text.empty())
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))

@@ -143,8 +143,8 @@ TEST_CASE("muster report verify has an exit code for each answer") {
   CHECK(verify(dir.path("missing.json"), key) == 2);
   const auto expecting = [&](const std::string& option, const std::string& value) {
     const std::string path = dir.path("good.json");
-    const char* argv[] = {"muster", "report", "verify", path.c_str(), "--key", key.c_str(), option.c_str(),
-                          value.c_str()};
+    const char* argv[] = {"muster", "report",    "verify",       path.c_str(),
+                          "--key",  key.c_str(), option.c_str(), value.c_str()};
     return cli::run(8, argv);
   };
   CHECK(expecting("--cluster", "gaggle") == 0);

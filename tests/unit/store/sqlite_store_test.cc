@@ -47,7 +47,8 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
 
 // What migrations 8 to 11 added.
 const std::string kBeforeCallers =
-    "DROP INDEX event_by_time; ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; "
+    "DROP INDEX event_by_time; ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE "
+    "node DROP COLUMN held_caller; "
     "ALTER TABLE node DROP COLUMN held_since; "
     "ALTER TABLE spec DROP COLUMN caller; ";
 
