@@ -25,12 +25,12 @@ std::string sign_of(const std::string& state) {
 }
 
 void print_examined(const Json& check) {
-  constexpr size_t kSign = 11;
+  constexpr size_t kSignWidth = 11;
   const std::string looked_at = clean_at(check, "looked_at");
   std::string sign = sign_of(text_at(check, "state"));
   const std::string title = clean_at(check, "title") + (looked_at.empty() ? "" : ": " + looked_at);
-  for (const std::string& part : wrapped(title, kDoctorWidth - kSign)) {
-    fmt::print("{:<{}}{}\n", sign, kSign, part);
+  for (const std::string& part : wrapped(title, kDoctorWidth - kSignWidth)) {
+    fmt::print("{:<{}}{}\n", sign, kSignWidth, part);
     sign.clear();
   }
   for (const Json& finding : list_at(check, "findings")) {
