@@ -11,7 +11,6 @@ PRODUCT = ("agent", "base", "cli", "controller", "hardware", "host", "images", "
 # Product that no end-to-end test runs, and why. `run.sh status` prints it. It makes no test old.
 UNTESTED = {
     "kernels/gpu": "needs a GPU",
-    "controller/doctor": "no end-to-end test runs `muster doctor` yet",
     "controller/power/command*": "no end-to-end test has a program of its own for power",
     "controller/engines/beegfs*": "BeeGFS is in no archive that the lab reaches",
     "playbooks/storage-beegfs.yaml": "BeeGFS is in no archive that the lab reaches",
