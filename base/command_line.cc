@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "base/help_text.h"
-#include "base/manual.h"
+#include "base/manual_page.h"
 #include "base/split.h"
 #include "base/verb_pages.h"
 

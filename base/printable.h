@@ -1,4 +1,5 @@
-// Text from nodes, programs, BMCs and users, made safe for terminals, log files and pages: it controls nothing.
+// Text from nodes, programs, BMCs and users, made safe for terminals, log files and pages: it controls
+// nothing.
 //
 // Cleaned once, where it arrives: events of agents (controller/link/link_hub.cc), answers of BMCs
 // (controller/power/bmc_json.cc), output of programs. What shows text cleans it again, since texts of older
@@ -21,7 +22,8 @@ bool controls_display(uint32_t unicode);
 std::string printable(std::string_view text, char instead = ' ');
 // Likewise, but line ends and tabs stay.
 std::string printable_lines(std::string_view text, char instead = ' ');
-// printable_lines() of all texts in a value, also of the names of members: of two that become equal, one stays.
+// printable_lines() of all texts in a value, also of the names of members: of two that become equal, one
+// stays.
 void make_printable(Json& value);
 
 }  // namespace muster

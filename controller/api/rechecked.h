@@ -1,5 +1,5 @@
-// A responder that checks before each answer, and each piece of a stream, whether its client still has a right
-// to it: a certificate, a token or discovery may end while a request waits.
+// A responder that checks before each answer, and each piece of a stream, whether its client still has a
+// right to it: a certificate, a token or discovery may end while a request waits.
 //
 // Owns nothing but the responder that it was given. Thread: that of the calls; `refused` runs on it.
 #pragma once

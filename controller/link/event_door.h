@@ -19,9 +19,9 @@ class EventDoor {
  public:
   void set_limits(const EventLimits& limits) { limits_ = limits; }
 
-  // Cleans the batch's texts (base/printable.h), and cuts down events that are too large. Code::denied: it has a
-  // kind of events that agents do not send; Code::unavailable: the node is beyond its share, and will be heard
-  // again after a while. Of a refused batch only `boot_id` may be used.
+  // Cleans the batch's texts (base/printable.h), and cuts down events that are too large. Code::denied: it
+  // has a kind of events that agents do not send; Code::unavailable: the node is beyond its share, and will
+  // be heard again after a while. Of a refused batch only `boot_id` may be used.
   Status admit(const NodeName& node, wire::EventBatch& batch, SteadyMs now);
 
  private:

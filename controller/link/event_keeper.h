@@ -1,5 +1,5 @@
-// EventKeeper: deletes events that are older than `limits.events.keep`, in slices that the store's writer does
-// between other writes, so that neither the reactor nor a run waits for it.
+// EventKeeper: deletes events that are older than `limits.events.keep`, in slices that the store's writer
+// does between other writes, so that neither the reactor nor a run waits for it.
 //
 // Events are for `muster logs` only: reports, causes, notices and rollouts are made from journals and rows of
 // their own. Thread: the reactor's.

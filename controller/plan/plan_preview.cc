@@ -211,11 +211,11 @@ std::map<std::string, Json> checkable_steps(const Plan& plan) {
 std::map<std::string, std::vector<std::string>> secrets_of_steps(const Plan& plan) {
   const std::string begin = "\"" + std::string(kSecretPrefix);
   std::map<std::string, std::vector<std::string>> out;
-  const auto note = [&](const std::string& node, std::string_view text) {
+  const auto note = [&](const NodeName& node, std::string_view text) {
     for (size_t at = 0; (at = text.find(begin, at)) != text.npos;) {
       at += begin.size();
       auto& nodes = out[std::string(text.substr(at, text.find('"', at) - at))];
-      if (nodes.empty() || nodes.back() != node) nodes.push_back(node);
+      if (nodes.empty() || nodes.back() != node.str()) nodes.push_back(node.str());
     }
   };
   for (const Action& action : plan.actions)

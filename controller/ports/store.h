@@ -158,9 +158,9 @@ struct PurgeTokens {
 struct DeleteJoinTokens {
   NodeName node;
 };  // deletes the node's join tokens, used or not; written when a power-on of the node begins
-// Deletes at most `most` events from before that time, and gives a small part of the space of deleted rows back
-// to the file system. An event with a time after `now` (the clock was wrong) is as old as those around it: it
-// goes before an older event that follows it in the log.
+// Deletes at most `most` events from before that time, and gives a small part of the space of deleted rows
+// back to the file system. An event with a time after `now` (the clock was wrong) is as old as those around
+// it: it goes before an older event that follows it in the log.
 struct PurgeEvents {
   TimeMs before = 0, now = 0;
   int64_t most = 0;

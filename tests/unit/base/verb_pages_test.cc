@@ -5,7 +5,7 @@
 
 #include "base/completion.h"
 #include "base/help_text.h"
-#include "base/manual.h"
+#include "base/manual_page.h"
 #include "base/split.h"
 #include "base/wrapped.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "base/manual.h"
+#include "base/manual_page.h"
 
 #include <fmt/format.h>
 
