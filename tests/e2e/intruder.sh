@@ -200,7 +200,7 @@ kill $impostor; wait $impostor || true
 uuid=$(node_ssh node02 sudo cat /sys/class/dmi/id/product_uuid | tr 'A-Z' 'a-z')
 before=$(events node02 joined)
 refused=$(events "" refused)
-$muster reimage node02 --through-ram --yes --report "$work/report-reimage" >"$work/up.log" 2>&1 &
+$muster reimage node02 --through-ram --force node02 --yes --report "$work/report-reimage" >"$work/up.log" 2>&1 &
 up=$!
 during_up "node02's power-on is pending" armed 2
 check "without a UUID he is refused" test "$(join_as node02 "$token" nobody "")" = 403
