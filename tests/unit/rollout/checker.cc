@@ -11,7 +11,13 @@ void Checker::fail(const std::string& what, size_t node) {
 }
 
 Checker::Checker(const Model& model)
-    : model_(model), view_(model.view), memory_(view_.nodes.size()), waits_(view_.nodes.size()) {}
+    : model_(model),
+      view_(model.view),
+      memory_(view_.nodes.size()),
+      waits_(view_.nodes.size()),
+      failed_(view_.nodes.size()),
+      done_(view_.nodes.size()),
+      postponed_(view_.nodes.size()) {}
 
 void Checker::approved(const std::vector<std::string>& named) {
   named_ = {named.begin(), named.end()};
@@ -23,9 +29,12 @@ void Checker::approved(const std::vector<std::string>& named) {
   id_ = 0;
 }
 
-void Checker::opened(bool same) {
-  opened_ = model_.time;
-  opened_wrong_ = wrong_ = model_.clock_off != 0;
+void Checker::opened(bool same, bool by_hand) {
+  // Where the clock was wrong meanwhile, the controller may take the window before for open or over.
+  const bool clear = !wrong_ && model_.clock_off == 0;
+  if (!by_hand || !clear || model_.time >= opened_ + kLength) opened_ = model_.time;
+  opened_wrong_ = by_hand ? !clear : model_.clock_off != 0;
+  wrong_ = model_.clock_off != 0;
   boots_ = model_.boots;
   fresh_ = !same || (prepares_ && fresh_);
   prepares_ = true;
@@ -38,13 +47,23 @@ void Checker::prepared(int64_t id) {
   start();
 }
 
+void Checker::unprepared() {
+  prepares_ = false;
+  ++window_;
+  if (fresh_) forget();
+}
+
 void Checker::start() {
   ++window_;
-  proofs_.clear();
   const std::string target = model_.target();
-  if (id_ == started_ && target == target_) return;
+  if (id_ == started_ && target == target_) return proofs_.clear();
   started_ = id_;
   target_ = target;
+  forget();
+}
+
+void Checker::forget() {
+  proofs_.clear();
   failures_ = 0;
   canary_batch_ = false;
   failed_.assign(view_.nodes.size(), 0);

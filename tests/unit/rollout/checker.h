@@ -49,7 +49,10 @@ class Checker {
   void unskips() { skips_.clear(); }
   // A window opened, in which nothing begins before prepared(). `same`: the rollout before goes on in it, if
   // the images stay as they are.
-  void opened(bool same);
+  // `by_hand`: by an operator while the rollout went on, which does not move the end of a window that is open.
+  void opened(bool same, bool by_hand);
+  // It ended with the preparation, before its window had begun.
+  void unprepared();
   // The window's images were built, or could not be; `id` is of the rollout that goes on or begins in it.
   void prepared(int64_t id);
   // A start was refused, maybe because a batch is under way.
@@ -87,6 +90,7 @@ class Checker {
 
   void fail(const std::string& what, size_t node = SIZE_MAX);
   void start();
+  void forget();  // what was of another rollout
   void count_away(const Row& row);
   void run(const Answer& answer);
   void canary(const Batch& batch);

@@ -23,7 +23,7 @@ class Controller {
 
  private:
   void approve();
-  void start();
+  void start(bool by_timer);
   void prepare();
   void write() { durable_ = record_; }
   // Everything but the durable record is lost.
@@ -73,17 +73,17 @@ void Controller::approve() {
 }
 
 // Also a start in a window that is open changes nothing. In the calm builds take no time.
-void Controller::start() {
-  auto next = opened(record_, look(), clocks());
+void Controller::start(bool by_timer) {
+  auto next = opened(record_, look(), clocks(), {.by_timer = by_timer});
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
   if (is_joined(record_, *next, clocks())) return;
-  const bool same = record_.row && next->id == record_.id;
+  const bool same = record_.row && next->id == record_.id, by_hand = !by_timer && goes_on(record_);
   const std::vector<std::string> due = m_.due();
   if (!due.empty()) next = with_builds(record_, std::move(next).value(), due);
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
   out_.rollouts += next->id != record_.id || !record_.row;
   record_ = *next;
-  checker_.opened(same);
+  checker_.opened(same, by_hand);
   if (!record_.window.preparing) checker_.prepared(record_.id);
   write();
   while (m_.calm() && goes_on(record_) && record_.window.preparing) prepare();
@@ -96,8 +96,9 @@ void Controller::prepare() {
     record_.row->stage = Stage::stopped;
     record_.row->stop = StopReason::target_changed;
     record_.window.preparing = false;
-    if (!dies()) write();
-    return;
+    if (dies()) return;
+    write();
+    return checker_.unprepared();
   }
   const auto image = next_build(record_.window.builds);
   if (!image) {
@@ -131,7 +132,7 @@ void Controller::skip_something() {
 void Controller::operator_acts() {
   if (m_.wants_skip()) skip_something();
   if (m_.wants_approval()) approve();
-  if (m_.wants_start()) start();
+  if (m_.wants_start()) start(false);
   if (!goes_on(record_)) return;
   const bool pause = !record_.row->paused && m_.wants_pause();
   const bool resume = record_.row->paused && m_.wants_resume();
@@ -159,7 +160,7 @@ void Controller::night_begins() {
     if ((held || stopped) && !m_.calm() && m_.rng.chance(0.5)) m_.change_spec();
     approve();
   }
-  start();
+  start(true);
 }
 
 void Controller::judge(const ModelRun& run) {
