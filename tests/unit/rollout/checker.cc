@@ -29,12 +29,9 @@ void Checker::approved(const std::vector<std::string>& named) {
   id_ = 0;
 }
 
-void Checker::opened(bool same, bool by_hand) {
-  // Where the clock was wrong meanwhile, the controller may take the window before for open or over.
-  const bool clear = !wrong_ && model_.clock_off == 0;
-  if (!by_hand || !clear || model_.time >= opened_ + kLength) opened_ = model_.time;
-  opened_wrong_ = by_hand ? !clear : model_.clock_off != 0;
-  wrong_ = model_.clock_off != 0;
+void Checker::opened(bool same) {
+  opened_ = model_.time;
+  opened_wrong_ = wrong_ = model_.clock_off != 0;
   boots_ = model_.boots;
   fresh_ = !same || (prepares_ && fresh_);
   prepares_ = true;

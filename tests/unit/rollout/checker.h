@@ -49,8 +49,7 @@ class Checker {
   void unskips() { skips_.clear(); }
   // A window opened, in which nothing begins before prepared(). `same`: the rollout before goes on in it, if
   // the images stay as they are.
-  // `by_hand`: by an operator while the rollout went on, which does not move the end of a window that is open.
-  void opened(bool same, bool by_hand);
+  void opened(bool same);
   // It ended with the preparation, before its window had begun.
   void unprepared();
   // The window's images were built, or could not be; `id` is of the rollout that goes on or begins in it.

@@ -77,13 +77,13 @@ void Controller::start(bool by_timer) {
   auto next = opened(record_, look(), clocks(), {.by_timer = by_timer});
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
   if (is_joined(record_, *next, clocks())) return;
-  const bool same = record_.row && next->id == record_.id, by_hand = !by_timer && goes_on(record_);
+  const bool same = record_.row && next->id == record_.id;
   const std::vector<std::string> due = m_.due();
   if (!due.empty()) next = with_builds(record_, std::move(next).value(), due);
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
   out_.rollouts += next->id != record_.id || !record_.row;
   record_ = *next;
-  checker_.opened(same, by_hand);
+  checker_.opened(same);
   if (!record_.window.preparing) checker_.prepared(record_.id);
   write();
   while (m_.calm() && goes_on(record_) && record_.window.preparing) prepare();
