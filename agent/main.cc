@@ -53,6 +53,7 @@
 #include "base/lower.h"
 #include "base/version.h"
 #include "host/net_ports.h"
+#include "sys/core_files.h"
 #include "sys/log.h"
 #include "sys/pki.h"
 
@@ -152,7 +153,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
                       {"controller", config.url}});
   reactor->on_stop_signal([&reactor] { reactor->stop(); });
   Renewal renewal(*reactor, files, *link, folder, config);
-  if (config.mode != wire::Mode::ram) renewal.look();
+  renewal.look();
   // Resets the RAM system's dead-man timer only after real contact with the controller.
   std::function<void()> watch = [&, seen = SteadyMs{}]() mutable {
     if (agent.last_contact() != seen) ram_contact();
@@ -177,6 +178,7 @@ Status run_ram(Files& files, Process& process) {
 
 // Runs in the child of process 1 (agent/boot/ram_init.h), which restarts it when it ends.
 int ram_agent(const RamEnvironment&) {
+  forbid_core_files();
   Files files;
   const auto process = make_process();
   const Status ended = run_ram(files, *process);
@@ -198,6 +200,7 @@ void take_back_unconfirmed(Files& files, Process& process) {
 }
 
 Status run_installed(const std::map<std::string, std::string>& options) {
+  forbid_core_files();
   Files files;
   const auto process = make_process();
   take_back_unconfirmed(files, *process);

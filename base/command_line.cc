@@ -4,13 +4,21 @@
 
 #include <type_traits>
 
+#include "base/help_text.h"
+#include "base/manual_page.h"
+#include "base/split.h"
+#include "base/verb_pages.h"
+
 namespace muster {
 
 class CommandLine {
  public:
-  explicit CommandLine(const Verb& program) : app_(program.help_) {
-    app_.footer(program.footer_);
-    fill(app_, program);
+  CommandLine(const Verb& program, const std::string& name, bool runs)
+      : pages_(verb_pages(program, name)),
+        manual_section_(program.manual_section_),
+        runs_(runs),
+        app_(program.help_, name) {
+    fill(app_, program, {name});
   }
 
   Parsed parse(int argc, const char* const* argv) {
@@ -27,7 +35,12 @@ class CommandLine {
   using Options = std::map<std::string, CLI::Option*>;
   enum class Word : int {};  // shown as ENUM in the help
 
-  static void fill(CLI::App& app, const Verb& verb) {
+  // `path`: the program, and the verbs that lead here.
+  void fill(CLI::App& app, const Verb& verb, const std::vector<std::string>& path) {
+    app.formatter_fn([this, path](const CLI::App*, const std::string&, CLI::AppFormatMode) {
+      const VerbPage* page = page_at(pages_, path);
+      return page ? help_text(pages_, *page) : "";
+    });
     // CLI11 copies these two to the verbs that are added afterwards.
     if (verb.falls_through_) app.fallthrough();
     if (verb.needs_verb_) app.require_subcommand(1);
@@ -46,10 +59,11 @@ class CommandLine {
     for (const Verb& below : verb.verbs_) {
       CLI::App* sub = below.group_ ? static_cast<CLI::App*>(app.add_option_group(below.name_))
                                    : app.add_subcommand(below.name_, below.help_);
-      if (!below.group_) sub->footer(below.footer_);
-      fill(*sub, below);
+      std::vector<std::string> further = path;
+      if (!below.group_) further.push_back(below.name_);
+      fill(*sub, below, further);
     }
-    if (!verb.action_) return;
+    if (!verb.action_ || !runs_) return;
     app.callback([&app, &verb, options] {
       if (!app.get_subcommands().empty()) return;
       Given given;
@@ -60,9 +74,13 @@ class CommandLine {
     });
   }
 
-  static CLI::Option* add(CLI::App& app, const Argument& argument) {
+  CLI::Option* add(CLI::App& app, const Argument& argument) {
     if (argument.kind_ == Argument::Kind::version)
       return app.set_version_flag(argument.names_, argument.help_);
+    if (argument.kind_ == Argument::Kind::manual)
+      return app.add_flag_callback(argument.names_, [this] {
+        throw CLI::CallForVersion(manual_page(pages_, manual_section_), 0);  // printed, as a version is
+      });
     if (argument.kind_ == Argument::Kind::flag)
       return app.add_flag(argument.names_, *std::get<bool*>(argument.to_), argument.help_);
     return std::visit([&](const auto& to) { return add_value(app, argument, to); }, argument.to_);
@@ -98,6 +116,9 @@ class CommandLine {
     if (!argument.excludes_.empty()) option.excludes(by_name.at(argument.excludes_));
   }
 
+  const std::vector<VerbPage> pages_;
+  const int manual_section_;
+  const bool runs_;
   CLI::App app_;
 };
 
@@ -113,10 +134,15 @@ void Verb::add_version(std::string text) {
   arguments_.emplace_back(Argument::Kind::version, "--version", static_cast<bool*>(nullptr), std::move(text));
 }
 
+void Verb::add_manual(int section) {
+  manual_section_ = section;
+  arguments_.emplace_back(Argument::Kind::manual, "--manual", static_cast<bool*>(nullptr),
+                          "print the manual page: `... --manual | man -l -`");
+}
+
 Verb& Verb::add_verb(std::string name, std::string help) {
   Verb& verb = verbs_.emplace_back(std::move(help));
   verb.name_ = std::move(name);
-  verb.footer_ = footer_;
   return verb;
 }
 
@@ -131,15 +157,8 @@ Verb& Verb::runs(std::function<void()> action) {
   return runs([action = std::move(action)](const Given&) { action(); });
 }
 
-std::vector<std::string> Verb::verbs() const {
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs_)
-    if (!verb.group_) names.push_back(verb.name_);
-  return names;
-}
-
-Parsed parse_command_line(const Verb& program, int argc, const char* const* argv) {
-  return CommandLine(program).parse(argc, argv);
+Parsed parse_command_line(const Verb& program, int argc, const char* const* argv, bool runs) {
+  return CommandLine(program, last_component(argv[0]), runs).parse(argc, argv);
 }
 
 }  // namespace muster

@@ -29,7 +29,7 @@ using Destination = std::variant<bool*, int*, int64_t*, uint16_t*, uint32_t*, ui
 
 class Argument {
  public:
-  enum class Kind { value, flag, version };
+  enum class Kind { value, flag, version, manual };
   Argument(Kind kind, std::string names, Destination to, std::string help)
       : kind_(kind), names_(std::move(names)), to_(std::move(to)), help_(std::move(help)) {}
 
@@ -54,6 +54,7 @@ class Argument {
 
  private:
   friend class CommandLine;
+  friend class PageWalk;
   Kind kind_;
   std::string names_;
   Destination to_;
@@ -80,12 +81,16 @@ class Verb {
   Argument& add_option(std::string names, Destination to, std::string help = "");
   Argument& add_flag(std::string names, bool* to, std::string help = "");
   void add_version(std::string text);  // --version prints it
-  // Has the footer that this verb has by now, until it sets its own.
+  // --manual prints the manual page; `section`: 1 for a command of users, 8 for a daemon. Of a program.
+  void add_manual(int section);
   Verb& add_verb(std::string name, std::string help);
   // Options of which at least `least` and at most `most` must be given. Only its options count.
   Verb& add_group(std::string name, size_t least, size_t most);
 
+  // Paragraphs below the options in the help and the manual, each a line here: what no option says.
   Verb& footer(std::string text) { return footer_ = std::move(text), *this; }
+  // A line to type, such as "muster why gpu03".
+  Verb& example(std::string line) { return examples_.push_back(std::move(line)), *this; }
   Verb& hidden() { return hidden_ = true, *this; }  // from the help
   Verb& needs_verb() { return needs_verb_ = true, *this; }
   // Its options may also follow the verbs below it. Before those are added.
@@ -96,11 +101,12 @@ class Verb {
   Verb& runs(std::function<void(const Given&)> action) { return action_ = std::move(action), *this; }
   Verb& runs(std::function<void()> action);
 
-  std::vector<std::string> verbs() const;  // the names of those below it
-
  private:
   friend class CommandLine;
+  friend class PageWalk;
   std::string name_ = {}, help_, footer_ = {};
+  std::vector<std::string> examples_ = {};
+  int manual_section_ = 0;
   std::list<Argument> arguments_ = {};
   std::list<Verb> verbs_ = {};
   std::optional<std::pair<size_t, size_t>> group_ = {};
@@ -113,7 +119,8 @@ struct Parsed {
   int status = 0;      // 0, or above 100: the parser's number of the mistake
   std::string verb;    // the one given to the program
 };
-// Fills the destinations and runs the verb. Help and versions go to stdout, mistakes to stderr.
-Parsed parse_command_line(const Verb& program, int argc, const char* const* argv);
+// Fills the destinations and runs the verb, unless `runs` is false. Help and versions go to stdout, mistakes
+// to stderr.
+Parsed parse_command_line(const Verb& program, int argc, const char* const* argv, bool runs = true);
 
 }  // namespace muster

@@ -1,8 +1,9 @@
-// The kinds of events in the live log: those that agents send (base/wire.h) and the controller's own. This is
-// the only list: no other word compiles, and each has words for operators (cli/event_words.h). Thread safety:
-// plain value type.
+// The kinds of events in the live log: those that agents send (base/wire.h) and the controller's own, which
+// none may send (controller/link/event_door.h). This is the only list: no other word compiles, and each has
+// words for operators (cli/event_words.h). Thread safety: plain value type.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -19,6 +20,12 @@ class EventKind {
       "power", "boot", "join", "console",
       // of the controller
       "spec", "image", "secret", "certificate", "rollout", "restored", "cause", "backup", "discovery"};
+
+  static constexpr size_t kOfAgents = 6;  // the first of the list
+  static constexpr bool is_of_agents(std::string_view word) {
+    const auto end = kAll.begin() + kOfAgents;
+    return std::find(kAll.begin(), end, word) != end;
+  }
 
   // Implicit: a literal is a kind.
   consteval EventKind(const char* word) : word_(listed(word)) {}

@@ -7,22 +7,12 @@
 #include <set>
 
 #include "base/record.h"
+#include "base/secrets.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMostProperties = 1000;
-
-// Facts get into plans (a disk's model, its WWID), and the controller inserts secrets where an order's
-// parameters contain secret:NAME. A node that reports such a value for its hardware tries to obtain a secret
-// that is not its own.
-bool names_a_secret(const Json& json) {
-  if (json.is_string()) return json.get_ref<const std::string&>().starts_with("secret:");
-  if (json.is_structured())
-    for (const Json& value : json)
-      if (names_a_secret(value)) return true;
-  return false;
-}
 
 }  // namespace
 
@@ -72,7 +62,10 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
 }
 
 Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
-  if (names_a_secret(json))
+  // Facts get into plans (a disk's model, its WWID), and the controller inserts secrets where an order's
+  // parameters contain secret:NAME. A node that reports such a value for its hardware tries to obtain a
+  // secret that is not its own.
+  if (refers_to_secret(json))
     return fail(Code::denied, "facts: a value begins with `secret:`, which no hardware reports");
   TRY(auto out, read_record<HardwareFacts>(json, "facts"));
   std::erase_if(out.boot.slots, [](const auto& slot) { return slot.first != "a" && slot.first != "b"; });

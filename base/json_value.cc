@@ -127,12 +127,12 @@ void Json::get_to(bool& out) const {
 
 void Json::get_to(int64_t& out) const {
   if (!is_number()) wrong_type(302, "type must be number, but is ");
-  out = is_number_float() ? static_cast<int64_t>(data_.number) : data_.integer;
+  out = is_number_float() ? nearest<int64_t>(data_.number) : data_.integer;
 }
 
 void Json::get_to(uint64_t& out) const {
   if (!is_number()) wrong_type(302, "type must be number, but is ");
-  out = is_number_float() ? static_cast<uint64_t>(data_.number) : data_.whole;
+  out = is_number_float() ? nearest<uint64_t>(data_.number) : data_.whole;
 }
 
 void Json::get_to(double& out) const {

@@ -19,6 +19,7 @@
 #include <exception>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -126,8 +127,8 @@ class Json {
   bool is_structured() const { return is_array() || is_object(); }
   const char* type_name() const;
 
-  // Numbers convert into each other as static_cast does; a boolean is a number for all but int64_t, uint64_t
-  // and double.
+  // Numbers convert into each other as static_cast does, but one with a point that an integer cannot hold
+  // becomes the nearest; a boolean is a number for all but int64_t, uint64_t and double.
   template <typename T>
   T get() const {
     T out{};
@@ -146,7 +147,7 @@ class Json {
     if constexpr (std::is_floating_point_v<T>)
       out = static_cast<T>(any_number());
     else if constexpr (std::is_integral_v<T>)
-      out = kind_ == Kind::number ? static_cast<T>(data_.number) : static_cast<T>(any_integer());
+      out = kind_ == Kind::number ? nearest<T>(data_.number) : static_cast<T>(any_integer());
     else if constexpr (JsonName<T>)
       out = T(text());
     else if constexpr (requires { out.has_value(); })
@@ -278,6 +279,14 @@ class Json {
   void free() noexcept;
   const std::string& text() const;
   double any_number() const;
+  // A conversion of what T cannot hold is undefined.
+  template <typename T>
+  static T nearest(double value) {
+    constexpr T least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+    if (value >= static_cast<double>(most)) return most;
+    if (value <= static_cast<double>(least)) return least;
+    return value == value ? static_cast<T>(value) : T{0};
+  }
   // The bits of an int64_t or uint64_t, whose conversion to a smaller type is the same; or of a boolean.
   uint64_t any_integer() const;
   const Json* member(std::string_view key) const;  // null when absent, or this is no object

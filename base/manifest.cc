@@ -53,7 +53,9 @@ Status check(const ImageManifest& m) {
   // One frame is held in memory per worker, compressed and raw: a hostile frame size must not exhaust it.
   if (m.frame_size < 4096 || m.frame_size > (64u << 20) || m.frame_size % 4096)
     return fail(Code::invalid, "manifest: frame size out of range");
-  if (m.raw_size == 0 || m.frames.size() != (m.raw_size + m.frame_size - 1) / m.frame_size)
+  // Not rounded up by an addition, which near the largest size begins again at 0.
+  const uint64_t frames = m.raw_size / m.frame_size + (m.raw_size % m.frame_size == 0 ? 0 : 1);
+  if (m.raw_size == 0 || m.frames.size() != frames)
     return fail(Code::invalid, "manifest: number of frames does not match the image size");
   uint64_t next_offset = 0;
   for (size_t i = 0; i < m.frames.size(); ++i) TRY_(check_frame(m, i, next_offset));

@@ -14,15 +14,17 @@
 // that is read, which is not copied, and is never written. At most 60 fields. A type within a record that has
 // a form of its own declares `Status read_own(const Json&, T&)` and `Json to_json(const T&)` next to it.
 //
-// Reading is strict: an unknown key, a missing key, a wrong type and an unknown word are problems that name
-// their path (`rollout.failed.gpu01.run: wrong type (null)`), and one error reports all of them, nested ones
-// included. Pure functions, no I/O.
+// Reading is strict: an unknown key, a missing key, a wrong type, an unknown word and a number that its
+// member cannot hold are problems that name their path (`rollout.failed.gpu01.run: wrong type (null)`), and
+// one error reports all of them, nested ones included. Pure functions, no I/O.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -174,10 +176,20 @@ void read_all(const Json& json, const Place& at, Problems& problems, T& out) {
   }
 }
 
+// Whether T holds this number; a conversion would make another one of it.
+template <typename T>
+bool holds(const Json& number) {
+  if (number.is_number_unsigned()) return std::in_range<T>(number.get<uint64_t>());
+  if (number.is_number_integer()) return std::in_range<T>(number.get<int64_t>());
+  const double value = number.get<double>();
+  return value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+         value < static_cast<double>(std::numeric_limits<T>::max()) + 1;
+}
+
 template <typename T>
 void read_leaf(const Json& json, const Place& at, Problems& problems, T& out) {
-  if constexpr (std::is_unsigned_v<T>)  // a conversion would make a huge number of it
-    if (json.is_number() && json.get<double>() < 0) return problems.wrong_type(at, json);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    if (json.is_number() && !holds<T>(json)) return problems.add(at, "out of range");
   try {
     json.get_to(out);
   } catch (const Json::exception&) {

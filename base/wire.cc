@@ -41,9 +41,10 @@ struct Needs {
 MUSTER_RECORD(JoinRequest, lenient, version, node, token, as(csr_pem, "csr"), boot_id, mode,
               opt(product_uuid), opt(macs))
 MUSTER_RECORD(JoinReply, lenient, node, as(certificate_pem, "certificate"), as(ca_pem, "ca"))
-MUSTER_RECORD(WorkOrder, lenient, id, params, as(deadline, "deadline_ms"), sparse(preconditions))
+MUSTER_RECORD(WorkOrder, lenient, id, params, as(deadline, "deadline_ms"), sparse(preconditions),
+              sparse(secrets))
 MUSTER_RECORD(OrderText, kind, flat(order))
-MUSTER_RECORD(PollReply, lenient, orders, opt(withdrawn))
+MUSTER_RECORD(PollReply, lenient, orders, opt(withdrawn), sparse(renew))
 MUSTER_RECORD(Event, lenient, seq, opt(time), opt(order), kind, data)
 MUSTER_RECORD(EventBatch, lenient, boot_id, incarnation, events)
 MUSTER_RECORD(Needs, lenient, needs)

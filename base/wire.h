@@ -76,18 +76,26 @@ struct WorkOrder {
   // nothing is done. None of them is applied. Read with the order, not before: a step of a later version must
   // not keep the agent from its other orders. Agents of earlier versions ignore them.
   Json preconditions = Json();
+  // Values that the controller put in for references ("secret:NAME"): the agent keeps them out of all that it
+  // reports of the order (SecretMask). Agents of earlier versions ignore them.
+  std::vector<std::string> secrets = {};
 
   std::string kind_word() const {
     return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));
   }
 };
 
+// In the query of requests for orders and of renewals: which CAs the agent trusts (agent/link/http_link.h).
+inline constexpr const char* kTrusts = "ca";
+
 struct PollReply {
   std::vector<WorkOrder> orders;       // offered to the agent, which does not have them yet
   std::vector<std::string> withdrawn;  // ids of orders to drop; a running one stops at its next safe point
+  bool renew = false;                  // the agent is to get a new certificate, and the CAs to trust, at once
 };
 
-// kinds and their data:
+// Kinds and their data. A batch with any other kind is refused as a whole: a new kind is added to the
+// controller first (base/event_kind.h).
 //   hello     {mode, boot_id, image_digest, agent_version, slot, trial,    first event of every agent process
 //             loader_skipped?}
 //   started   {}                                                            the agent began the order

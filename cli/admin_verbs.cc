@@ -47,9 +47,9 @@ void sim(Context& context, const std::vector<std::string>& arguments) {
 }  // namespace
 
 void add_version(Verb& app, Context& context) {
-  app.add_verb("version", "print the versions of this program and of the controller").runs([&context] {
-    version(context);
-  });
+  app.add_verb("version", "print the versions of this program and of the controller")
+      .example("muster version")
+      .runs([&context] { version(context); });
 }
 
 void add_backup(Verb& app, Context& context) {
@@ -58,7 +58,7 @@ void add_backup(Verb& app, Context& context) {
                             "write a consistent copy of the controller's database to a file on the "
                             "controller host; keys are not included");
   verb.add_option("FILE", path.get()).required();
-  verb.footer("Example:\n  muster backup /srv/backup/muster.db");
+  verb.example("muster backup /srv/backup/muster.db");
   verb.runs([path, &context] { backup(context, *path); });
 }
 
@@ -66,6 +66,7 @@ void add_sim(Verb& app, Context& context) {
   Verb& verb = app.add_verb(
       "sim", "simulate the planner, the executor and the agents in one process, reproducibly from a seed");
   verb.takes_rest();
+  verb.example("muster sim");
   verb.runs([&context](const Given& given) { sim(context, given.rest); });
 }
 

@@ -85,7 +85,7 @@ std::set<std::string> words_of_status(const Json& status) {
 
 void add_fail_on(Verb& verb, Shown what, FailOn& flags) {
   std::string words;
-  for (const Concern& one : concerns(what)) words += (words.empty() ? "" : ",") + one.word;
+  for (const Concern& one : concerns(what)) words += (words.empty() ? "" : ", ") + one.word;
   verb.add_flag("--exit-code", &flags.exit_code,
                 "end with an exit code other than 0 if an operator is needed");
   verb.add_option("--fail-on", &flags.states,

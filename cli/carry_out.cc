@@ -13,8 +13,10 @@
 #include "base/json_dump.h"
 #include "base/time.h"
 #include "cli/follow.h"
+#include "cli/interrupt_note.h"
 #include "cli/terminal.h"
 #include "sys/os.h"
+#include "sys/path_kind.h"
 
 namespace muster::cli {
 namespace {
@@ -173,7 +175,10 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   context.exit = missing ? kPartial : kAccepted;
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
-    fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
+    if (count == 0 && missing)
+      fmt::print("nothing was done: every node is left out\n");
+    else
+      fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
     // In the response of an older controller, the notes are part of the plan.
     const Json notes = planned.value("plan", Json::object()).value("notes", Json::array());
     for (const Json& note : planned.value("notes", notes)) fmt::print("note: {}\n", note.get<std::string>());
@@ -189,6 +194,10 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
   std::string last;
   Status shown = Ok{};
   bool finished = false;
+  const InterruptNote note(
+      fmt::format("the controller goes on with image {}; `muster image list` shows when it "
+                  "is there",
+                  name));
   TRY_(Api(context).lines("POST", "/v1/images/" + verb, dump_json(body), [&](const std::string& line) {
     shown = show_build_line(context, name, explicitly, line, last);
     finished = finished || line.find("\"digest\"") != std::string::npos;
@@ -208,6 +217,10 @@ Status build_images(Context& context, const ImageOrder& order) {
   return Ok{};
 }
 
+std::string wrong_report_folder(const std::string& given) {
+  return wrong_path(given, {PathKind::folder, PathKind::nothing});
+}
+
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder) {
   const Files files;
   const std::string absolute = std::filesystem::absolute(folder).lexically_normal().string();
@@ -225,8 +238,7 @@ void reach(Context& context, const Goal& goal) {
   bool missing = false, woke = false;
   Json last_run;
   Error last = fail(Code::failed, "discovery found nothing more to plan");
-  std::string agreed;  // digest of the plan that was approved: if planning again gives the same one, there
-                       // is no second prompt
+  std::string agreed = goal.agreed;  // if planning again gives the same plan, there is no second prompt
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
     const Json request = request_of(goal, kind);

@@ -30,6 +30,7 @@ struct Goal {
   bool through_ram = false;             // reimage: not in place
   bool reimage = false;                 // auto: also accepted nodes that run an older build of their image
   Approval approval = {};
+  std::string agreed = {};                   // digest of a plan that was already shown and approved
   std::string report_dir = "muster-report";  // "": no report
 };
 
@@ -47,6 +48,8 @@ Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
                  bool explicitly = true);
+// What is wrong with the value of --report, for Argument::check: known before hours of work, not after.
+std::string wrong_report_folder(const std::string& given);
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.

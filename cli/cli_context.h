@@ -48,6 +48,9 @@ class Api {
   explicit Api(const Context& context) : context_(context) {}
   Result<Json> get(const std::string& path) { return call("GET", path, ""); }
   Result<Json> post(const std::string& path, const Json& body) { return call("POST", path, dump_json(body)); }
+  Result<Json> post_text(const std::string& path, std::string body) {
+    return call("POST", path, std::move(body));
+  }
   Result<Json> put(const std::string& path, std::string body) { return call("PUT", path, std::move(body)); }
   Result<Json> remove(const std::string& path) { return call("DELETE", path, ""); }
   // GET; returns the content unparsed.

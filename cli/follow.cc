@@ -6,11 +6,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/json_dump.h"
+#include "cli/interrupt_note.h"
 #include "cli/terminal.h"
 
 namespace muster::cli {
@@ -79,12 +81,17 @@ Status each_status(Context& context, const std::function<bool(const Json&)>& loo
   }
 }
 
+std::string run_goes_on(int64_t run) {
+  return fmt::format("run {0} goes on; `muster watch` shows it, `muster cancel {0}` ends it", run);
+}
+
 bool ended(const Json& run) { return !run.is_object() || run.value("state", "") != "running"; }
 
 }  // namespace
 
 Result<Json> follow_run(Context& context, int64_t run) {
   LiveView view(context.json);
+  const InterruptNote note(run_goes_on(run));
   TRY_(each_status(context, [&](const Json& status) {
     view.draw(status);
     const Json now = status.value("run", Json());
@@ -96,6 +103,7 @@ Result<Json> follow_run(Context& context, int64_t run) {
 
 Status follow_status(Context& context, bool until_idle, const NodeFilter& filter) {
   LiveView view(context.json, filter.options);
+  InterruptNote note("nothing was stopped");
   Status fits = Ok{};
   bool first = true;
   TRY_(each_status(context, [&](const Json& whole) {
@@ -105,7 +113,10 @@ Status follow_status(Context& context, bool until_idle, const NodeFilter& filter
     if (context.json) fmt::print("{}\n", dump_json(status));
     std::fflush(stdout);
     view.draw(status);
-    return !until_idle || !ended(status.value("run", Json()));
+    if (std::ferror(stdout) != 0) return false;  // nothing reads it any more; run() reports that
+    const Json run = status.value("run", Json());
+    note.set(ended(run) ? "no run is active" : run_goes_on(run.value("id", int64_t{0})));
+    return !until_idle || !ended(run);
   }));
   return fits;
 }

@@ -15,8 +15,10 @@ void list_images(Context& context) {
   const auto images = Api(context).get("/v1/images");
   if (!images.ok()) return complain(context, images.error());
   show(context, *images, [&] {
+    const Json list = images->value("images", Json::array());
+    if (list.empty()) return fmt::print("no images yet: `muster up SPEC` builds those that the spec needs\n");
     fmt::print("{:<16} {:<10} {:<8} {:<28} {}\n", "IMAGE", "STORED", "NEEDED", "SYSTEM", "DIGEST");
-    for (const Json& i : images->value("images", Json::array()))
+    for (const Json& i : list)
       fmt::print("{:<16} {:<10} {:<8} {:<28} {}\n", i.value("name", ""),
                  i.value("built", false) ? human_bytes(i.value("stored_bytes", 0.0)) : "not built",
                  i.value("needed", false) ? "yes" : "no", i.value("os", ""), i.value("digest", ""));
@@ -48,6 +50,7 @@ void add_transfer(Verb& verb, Context& context) {
   in.add_option("FILE|DIR", from.get(),
                 "the exported file, or the folder that it was unpacked into, on the controller host")
       .required();
+  in.example("muster image import /srv/gpu.image");
   in.runs([from, &context] { import_from(context, *from); });
   auto name = std::make_shared<std::string>();
   auto to = std::make_shared<std::string>();
@@ -55,6 +58,7 @@ void add_transfer(Verb& verb, Context& context) {
       verb.add_verb("export", "export an image to one file, for `muster image import` on another controller");
   out.add_option("NAME", name.get()).required();
   out.add_option("FILE", to.get(), "file to create on the controller host; must not exist yet").required();
+  out.example("muster image export gpu /srv/gpu.image");
   out.runs([name, to, &context] { export_to(context, *name, *to); });
 }
 
@@ -63,9 +67,9 @@ void add_transfer(Verb& verb, Context& context) {
 void add_image(Verb& app, Context& context) {
   Verb& verb = app.add_verb("image", "manage operating system images");
   verb.needs_verb();
-  verb.add_verb("list", "list the images that are built, and those that the spec needs").runs([&context] {
-    list_images(context);
-  });
+  verb.add_verb("list", "list the images that are built, and those that the spec needs")
+      .example("muster image list")
+      .runs([&context] { list_images(context); });
   auto order = std::make_shared<ImageOrder>();
   Verb& build =
       verb.add_verb("build", "build an image from its recipe; default: all images that the spec needs");
@@ -77,16 +81,15 @@ void add_image(Verb& app, Context& context) {
       .separated_by(',');
   build.add_option("--recipe", &order->recipe,
                    "recipe to build from; default: NAME, or " + default_recipe() + " with --bake");
+  build.example("muster image build").example("muster image build " + default_recipe());
+  build.example("muster image build gpu --bake gpu,hpc,apptainer");
   build.runs([order, &context] {
     if (const auto built = build_images(context, *order); !built.ok())
       return complain(context, built.error());
     if (context.json) list_images(context);
   });
   add_transfer(verb, context);
-  verb.footer("Examples:\n  muster image build " + default_recipe() +
-              "\n  muster image build gpu --bake gpu,hpc,apptainer\n  "
-              "muster image list\n"
-              "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
+  verb.example("muster image list").example("muster image build");
 }
 
 }  // namespace muster::cli

@@ -261,17 +261,22 @@ void add_up_down(Verb& lab_app, const LabFlagsPtr& flags) {
   up.add_option("--accel", &flags->accel, "kvm or tcg (default: kvm if a probe boot works)");
   up.add_flag("--replace-partial", &flags->up.replace_partial,
               "if an earlier lab in the folder is only partly up, take it down, with its drives, first");
+  up.example("muster lab up cluster.yaml").example("muster lab up cluster.yaml --add spare01");
   up.runs([flags] { run_lab_up(flags); });
 
   auto& down = verb(lab_app, flags, "down",
                     "stop all processes of the lab and remove its folder (also works after a crash)");
   down.add_flag("--keep", &flags->keep, "keep the folder (drives, images, logs)");
+  down.example("muster lab down");
   down.runs([flags] { run_down(flags); });
   auto& restart =
       verb(lab_app, flags, "restart-controller", "stop musterd and start it again with the same state");
   restart.add_flag("--kill", &flags->kill, "stop musterd with SIGKILL, as in a crash");
+  restart.example("muster lab restart-controller --kill");
   restart.runs([flags] { run_restart(flags); });
-  verb(lab_app, flags, "status", "show what is running").runs([flags] { run_status(flags); });
+  verb(lab_app, flags, "status", "show what is running").example("muster lab status").runs([flags] {
+    run_status(flags);
+  });
 }
 
 void add_node_verbs(Verb& lab_app, const LabFlagsPtr& flags) {
@@ -279,18 +284,21 @@ void add_node_verbs(Verb& lab_app, const LabFlagsPtr& flags) {
   ssh.add_option("node", &flags->node).required();
   ssh.add_option("command", &flags->remote, "run this command instead of a shell");
   ssh.takes_rest();
+  ssh.example("muster lab ssh node01").example("muster lab ssh node01 -- uname -r");
   ssh.runs([flags](const Given& given) {
     if (command_is_plain(flags, given.rest)) run_ssh(flags, false);
   });
   auto& exec = verb(lab_app, flags, "exec", "run a command inside the lab's network on this computer");
   exec.add_option("command", &flags->remote).required();
   exec.takes_rest();
+  exec.example("muster lab exec -- ip address");
   exec.runs([flags](const Given& given) {
     if (command_is_plain(flags, given.rest)) run_ssh(flags, true);
   });
   auto& console = verb(lab_app, flags, "console", "open the serial console of a machine (leave with Ctrl-])");
   console.add_option("node", &flags->node).required();
   console.add_option("--lines", &flags->lines, "number of lines of the console log to print first");
+  console.example("muster lab console node01 --lines 40");
   console.runs([flags] { run_console(flags); });
   auto& power = verb(lab_app, flags, "power", "operate a machine by hand, without a BMC");
   power.add_option("node", &flags->node).required();
@@ -300,12 +308,14 @@ void add_node_verbs(Verb& lab_app, const LabFlagsPtr& flags) {
                   "from the network)")
       .required()
       .one_of(ways_by_hand());
+  power.example("muster lab power node01 off");
   power.runs([flags] { run_power(flags); });
   auto& add = verb(lab_app, flags, "add", "add a machine that is not in the spec to the rack");
   add.add_option("node", &flags->name, "name of the machine in the lab").required();
   add.add_flag(
       "--on", &flags->on,
       "press the machine's power button; since the drives are blank, the machine boots from the network");
+  add.example("muster lab add spare01 --on");
   add.runs([flags] { run_control(flags, "/add", {{"name", flags->name}, {"on", flags->on}}); });
 
   std::string help = "break a machine on purpose. Faults:";
@@ -329,6 +339,8 @@ void add_node_verbs(Verb& lab_app, const LabFlagsPtr& flags) {
                     "drive of the machine, as in the spec's lab section (fast1)");
   broken.add_option("--fs", &flags->fault.file_system, "file system: ext4 or xfs");
   broken.add_flag("--heal", &flags->fault.heal, "end the fault");
+  broken.example("muster lab break node01 net-cut --seconds 30")
+      .example("muster lab break --switch storage 60");
   broken.runs([flags] {
     if (auto taken = lab::take_words(flags->fault, flags->words); !taken)
       return complain(*flags, taken.error());
@@ -363,6 +375,7 @@ void add_lab_verb(Verb& app, const bool& json, int& exit) {
   flags->exit = &exit;
   auto& lab_app = app.add_verb("lab", "run a virtual bare-metal cluster on this computer");
   lab_app.needs_verb();
+  lab_app.example("muster lab up cluster.yaml").example("muster lab status").example("muster lab down");
   add_up_down(lab_app, flags);
   add_node_verbs(lab_app, flags);
   add_serve(lab_app, flags);

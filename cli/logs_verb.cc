@@ -86,10 +86,9 @@ void add_logs(Verb& app, Context& context) {
   verb.add_option("--after", &flags->after, "print only events with a higher sequence number");
   verb.footer(
       "Times are printed in UTC; those of --since are in the zone of this machine, or end with "
-      "Z.\nExamples:\n"
-      "  muster logs gpu03 --tail 50\n  muster logs --since '8 h'\n  muster logs --run 12 gpu03\n  muster "
-      "logs "
-      "-f --json | jq .");
+      "Z.");
+  verb.example("muster logs gpu03 --tail 50").example("muster logs --since '8 h'");
+  verb.example("muster logs --run 12 gpu03").example("muster logs -f --json | jq .");
   verb.runs([flags, &context] { show_logs(context, *flags); });
 }
 

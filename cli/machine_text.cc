@@ -117,11 +117,12 @@ std::string parts(const HardwareFacts& f) {
 }  // namespace
 
 std::string render_nodes(const Json& nodes) {
+  const Json declared = nodes.value("nodes", Json::array());
   Rows rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "MAC", "LAST SEEN"}};
-  for (const Json& n : nodes.value("nodes", Json::array()))
+  for (const Json& n : declared)
     rows.push_back({clean_at(n, "name"), clean_at(n, "role"), clean_at(n, "state"), clean_at(n, "address"),
                     clean_at(n, "mac"), when(integer_at(n, "last_seen"))});
-  std::string out = table(rows);
+  std::string out = declared.empty() ? "no nodes yet: `muster up SPEC`\n" : table(rows);
   const Json unknown = nodes.value("unknown_machines", Json::array());
   const int64_t until = integer_at(nodes, "discover_until");
   if (unknown.empty() && until == 0) return out;

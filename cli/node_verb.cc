@@ -161,7 +161,11 @@ void add_admit(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& con
   admit_verb.add_option("--address", &flags->address,
                         "the node's address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
-  admit_verb.add_option("--report", &flags->report, "folder for the report").shows_default();
+  admit_verb.add_option("--report", &flags->report, "folder for the report")
+      .check(wrong_report_folder)
+      .shows_default();
+  admit_verb.example(
+      "muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address 10.20.1.19");
   admit_verb.runs([flags, &context] { admit(context, *flags); });
 }
 
@@ -185,17 +189,20 @@ void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& conte
                  "SHA256:... of the key that the host must present, or a file with the keys of all hosts "
                  "(such as the output of ssh-keyscan); default: shown for confirmation");
   add_approval(add, flags->approval, "approve the changes");
-  add.add_option("--report", &flags->report, "folder for the report").shows_default();
+  add.add_option("--report", &flags->report, "folder for the report")
+      .check(wrong_report_folder)
+      .shows_default();
   add.footer(
       "Needs systemd, util-linux and one of these systems on the host: " + supported_releases() +
-      ". Nothing is written to the host before approval. Its OS disk is never\npartitioned or formatted; its "
-      "data disks are, but only where the plan lists them.\nExamples:\n  muster node add login01 --adopt "
-      "10.20.0.31 --like login02 "
-      "--user admin\n  "
-      "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
-      "--yes\n  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key "
-      "keys.pub\nExit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or "
+      ". Nothing is written to the host before approval. Its OS disk is never partitioned or formatted; its "
+      "data disks are, but only where the plan lists them.\nExit: 0 accepted or nothing to do, 1 failed, 2 "
+      "invalid input, 3 quarantined, 4 refused or "
       "not approved, 5 degraded");
+  add.example("muster node add login01 --adopt 10.20.0.31 --like login02 --user admin");
+  add.example(
+      "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
+      "--yes");
+  add.example("muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key keys.pub");
   add.runs([flags, &context] { add_or_explain(context, *flags); });
 }
 
@@ -204,10 +211,13 @@ void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& conte
 void add_node(Verb& app, Context& context) {
   Verb& verb = app.add_verb("node", "manage the nodes of the cluster");
   verb.needs_verb();
-  verb.add_verb("list", "list every node and undeclared machine").runs([&context] { list_nodes(context); });
+  verb.add_verb("list", "list every node and undeclared machine")
+      .example("muster node list")
+      .runs([&context] { list_nodes(context); });
   auto flags = std::make_shared<NodeFlags>();
   Verb& show_verb = verb.add_verb("show", "show one node or machine with its full inventory");
   show_verb.add_option("NODE", &flags->node, "a node, or unknown-<MAC> from `muster node list`").required();
+  show_verb.example("muster node show gpu03");
   show_verb.runs([flags, &context] { show_node(context, *flags); });
   add_add(verb, flags, context);
   Verb& discover_verb = verb.add_verb("discover",
@@ -218,6 +228,7 @@ void add_node(Verb& app, Context& context) {
       .add_option("--for", &flags->duration,
                   "turn discovery off after this time; a restart of musterd also turns it off")
       .shows_default();
+  discover_verb.example("muster node discover on --for '2 h'").example("muster node discover off");
   discover_verb.runs([flags, &context] { discover(context, *flags); });
   add_admit(verb, flags, context);
   Verb& quarantine_verb = verb.add_verb("quarantine", "keep a node out of every plan until it is released");
@@ -225,17 +236,15 @@ void add_node(Verb& app, Context& context) {
   quarantine_verb.add_option("--reason", &flags->reason,
                              "reason to show in `muster status`, `muster why` and reports");
   quarantine_verb.add_flag("--release", &flags->release, "include the node in plans again");
+  quarantine_verb.example("muster node quarantine gpu03 --reason 'PSU on order'");
+  quarantine_verb.example("muster node quarantine gpu03 --release");
   quarantine_verb.runs([flags, &context] { quarantine(context, *flags); });
   Verb& rm = verb.add_verb(
       "rm", "remove a node that the spec no longer declares; its agent's certificate is revoked");
   rm.add_option("NODE", &flags->node).required();
+  rm.example("muster node rm gpu03");
   rm.runs([flags, &context] { forget(context, *flags); });
-  verb.footer(
-      "Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
-      "  muster node discover on --for '2 h'\n"
-      "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address "
-      "10.20.1.19\n"
-      "  muster node add login01 --adopt 10.20.0.31 --like login02");
+  verb.example("muster node list").example("muster node quarantine gpu03 --reason 'PSU on order'");
 }
 
 }  // namespace muster::cli

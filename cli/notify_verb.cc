@@ -23,6 +23,8 @@ void print_notices(const Json& shown) {
     else
       fmt::print("    next: {}\n", clean_at(cause, "next"));
   }
+  if (list_at(shown, "receivers").empty())
+    fmt::print("no receiver: add `notify:` to the spec (docs/notify.md)\n");
   for (const Json& receiver : list_at(shown, "receivers")) {
     const TimeMs last = integer_at(receiver, "last_delivery");
     const int64_t lost = integer_at(receiver, "lost");
@@ -74,11 +76,12 @@ void acknowledge(Context& context, const AckFlags& flags) {
 
 void add_notify(Verb& app, Context& context) {
   Verb& verb = app.add_verb("notify", "list open causes, receivers of notices, and what is not delivered");
-  verb.footer("Examples:\n  muster notify\n  muster notify test oncall");
+  verb.example("muster notify").example("muster notify test oncall");
   verb.runs([&context] { show_notices(context); });
   auto receiver = std::make_shared<std::string>();
   Verb& testing = verb.add_verb("test", "send a test to one receiver, or to all; exit 1 if one fails");
   testing.add_option("RECEIVER", receiver.get());
+  testing.example("muster notify test oncall");
   testing.runs([receiver, &context] { send_test(context, *receiver); });
 }
 
@@ -87,7 +90,7 @@ void add_ack(Verb& app, Context& context) {
   Verb& verb = app.add_verb("ack", "send no more notices of a known cause until it is over");
   verb.add_option("CAUSE", &flags->cause, "its id, or the first four digits: see `muster notify`").required();
   verb.add_option("--reason", &flags->reason, "shown by `muster notify`");
-  verb.footer("Example:\n  muster ack 3fa9 --reason 'PSU on order'");
+  verb.example("muster ack 3fa9 --reason 'PSU on order'");
   verb.runs([flags, &context] { acknowledge(context, *flags); });
 }
 

@@ -7,6 +7,7 @@
 #include "cli/accept_hosts.h"
 #include "cli/carry_out.h"
 #include "cli/follow.h"
+#include "cli/spec_request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -14,11 +15,11 @@ namespace muster::cli {
 namespace {
 
 struct PlanFlags {
-  std::string nodes, limit, profile, kind = "auto", digest, report = "muster-report";
+  std::string nodes, limit, spec, profile, kind = "auto", digest, report = "muster-report";
   std::vector<std::string> force;
   Approval approval;
   std::string forced;  // NODES
-  bool detach = false, reimage = false, through_ram = false;
+  bool detach = false, reimage = false, through_ram = false, live = false;
 };
 
 Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes) {
@@ -29,6 +30,7 @@ Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes)
 }
 
 void show_plan(Context& context, const PlanFlags& flags) {
+  if (flags.live) return complain(context, fail(Code::invalid, "--live needs SPEC"));
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
@@ -45,6 +47,19 @@ void show_plan(Context& context, const PlanFlags& flags) {
     if (planned->value("empty", false)) return;
     fmt::print("\nto carry it out, run: muster approve {}\n", short_digest(planned->value("digest", "")));
   });
+}
+
+// The plan of a file that is not stored: nothing of it can be approved.
+void show_plan_of_file(Context& context, const PlanFlags& flags) {
+  if (flags.kind != "auto")
+    return complain(context, fail(Code::invalid, "--kind is for the stored spec: omit SPEC, or --kind"));
+  const auto nodes = node_list(flags.nodes);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  const auto text = spec_to_send(context, flags.spec);
+  if (!text) return;
+  const auto preview = request_preview(
+      context, {*text, flags.spec, *nodes, flags.force, flags.reimage, flags.through_ram, flags.live});
+  if (preview) show_preview(context, *preview);
 }
 
 void approve_digest(Context& context, const PlanFlags& flags) {
@@ -87,7 +102,9 @@ void force_option(Verb& verb, PlanFlags& flags) {
 
 void goal_flags(Verb& verb, PlanFlags& flags) {
   add_approval(verb, flags.approval);
-  verb.add_option("--report", &flags.report, "folder for the report").shows_default();
+  verb.add_option("--report", &flags.report, "folder for the report")
+      .check(wrong_report_folder)
+      .shows_default();
 }
 
 }  // namespace
@@ -95,6 +112,10 @@ void goal_flags(Verb& verb, PlanFlags& flags) {
 void add_plan(Verb& app, Context& context) {
   auto flags = std::make_shared<PlanFlags>();
   Verb& verb = app.add_verb("plan", "show what would be done and destroyed; changes nothing");
+  verb.add_option(
+      "SPEC", &flags->spec,
+      "spec file: show what `muster up SPEC` would change, without storing it; default: the stored "
+      "revision, whose plan can be approved");
   verb.add_option("--kind", &flags->kind,
                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
       .shows_default();
@@ -106,8 +127,18 @@ void add_plan(Verb& app, Context& context) {
   verb.add_flag("--reimage", &flags->reimage,
                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");
-  verb.footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
-  verb.runs([flags, &context] { show_plan(context, *flags); });
+  verb.add_flag(
+      "--live", &flags->live,
+      "with SPEC: the nodes' agents check their steps, also on unchanged nodes, and change nothing");
+  verb.footer(
+      "With SPEC: what differs from the stored spec, which images would be built, which secrets are not set, "
+      "and per node the kind of work, the reason and the steps that change, from what was last seen of the "
+      "node. Nothing is stored or built, and no node is contacted without --live.");
+  verb.example("muster plan").example("muster plan cluster.yaml").example("muster plan cluster.yaml --live");
+  verb.example("muster plan --kind reimage --limit gpu03 --json");
+  verb.runs([flags, &context] {
+    flags->spec.empty() ? show_plan(context, *flags) : show_plan_of_file(context, *flags);
+  });
 }
 
 void add_approve(Verb& app, Context& context) {
@@ -117,7 +148,7 @@ void add_approve(Verb& app, Context& context) {
                   "digest that `muster plan` printed; its first 8 digits are enough")
       .required();
   verb.add_flag("--detach", &flags->detach, "start the run and return without following it");
-  verb.footer("Example:\n  muster approve 3f9a17c2");
+  verb.example("muster approve 3f9a17c2");
   verb.runs([flags, &context] { approve_digest(context, *flags); });
 }
 
@@ -133,8 +164,8 @@ void add_reimage(Verb& app, Context& context) {
   verb.footer(
       "Where possible, a node is re-imaged in place: the new system is written while the node's jobs run, "
       "then booted once; if it is not accepted, the node rolls back. The plan shows the method for each "
-      "node, and why.\n"
-      "Examples:\n  muster reimage gpu03 --yes\n  muster reimage gpu[01-04] --through-ram");
+      "node, and why.");
+  verb.example("muster reimage gpu03 --yes").example("muster reimage gpu[01-04] --through-ram");
   verb.runs([flags, &context] { carry_out(context, *flags, "reimage"); });
 }
 
@@ -146,8 +177,8 @@ void add_rollback(Verb& app, Context& context) {
   goal_flags(verb, *flags);
   verb.footer(
       "Boots the previous image, configured as the spec now says; that image stays only if it is accepted. "
-      "Rollback is refused if the other root slot is empty, half written or does not match the spec.\n"
-      "Example:\n  muster rollback gpu03 --yes");
+      "Rollback is refused if the other root slot is empty, half written or does not match the spec.");
+  verb.example("muster rollback gpu03 --yes");
   verb.runs([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
 
@@ -163,13 +194,14 @@ constexpr const char* kAcceptFooter =
     "Slurm, pdsh and genders and Ansible's INI inventories are read as well.\n"
     "Exit codes with --hosts: 0 accepted, 1 none accepted or interrupted, 2 bad input, 3 some hosts not "
     "accepted, not reached or busy, 4 refused (another command is running under this name), 5 all work and "
-    "some are degraded.\n"
-    "Examples:\n  muster accept gpu[01-08] --profile quick --report ./night\n"
-    "  muster accept --hosts hosts.txt --profile standard\n"
-    "  muster accept --hosts 'gpu[01-32]' --user --json\n"
-    "  muster accept --hosts 'gpu[01-32]' --gpu-program ./muster-gpu-0.1.0-cuda12-linux-x86_64\n"
-    "  muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'\n"
-    "  muster accept --hosts hosts.txt --drift-only";
+    "some are degraded.";
+constexpr const char* kAcceptExamples[] = {
+    "muster accept gpu[01-08] --profile quick --report ./night",
+    "muster accept --hosts hosts.txt --profile standard",
+    "muster accept --hosts 'gpu[01-32]' --user --json",
+    "muster accept --hosts 'gpu[01-32]' --gpu-program ./muster-gpu-0.1.0-cuda12-linux-x86_64",
+    "muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'",
+    "muster accept --hosts hosts.txt --drift-only"};
 
 // Returns the names of these options, which need --hosts.
 std::vector<std::string> add_hosts_flags(Verb& verb, AcceptHostsFlags& flags) {
@@ -238,6 +270,7 @@ void add_accept(Verb& app, Context& context) {
   verb.add_option("--hosts", &hosts->hosts, "running hosts to test: a file or a list of names");
   const auto only_with_hosts = add_hosts_flags(verb, *hosts);
   verb.footer(kAcceptFooter);
+  for (const char* example : kAcceptExamples) verb.example(example);
   verb.runs([flags, hosts, only_with_hosts, &context](const Given& given) {
     start_accept(context, *flags, *hosts, only_with_hosts, given);
   });
@@ -246,13 +279,13 @@ void add_accept(Verb& app, Context& context) {
 namespace {
 
 void add_one_drain(Verb& app, Context& context, const std::string& kind, const char* help,
-                   const char* footer) {
+                   const char* example) {
   auto flags = std::make_shared<PlanFlags>();
   flags->report = "";
   Verb& verb = app.add_verb(kind, help);
   verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
   add_approval(verb, flags->approval);
-  verb.footer(footer);
+  verb.example(example);
   verb.runs([flags, &context, kind] { carry_out(context, *flags, kind); });
 }
 
@@ -262,9 +295,9 @@ void add_drain(Verb& app, Context& context) {
   add_one_drain(
       app, context, "drain",
       "drain nodes: they get no new jobs, running jobs finish, and shared data moves to other nodes",
-      "Example:\n  muster drain gpu03 --yes && muster power off gpu03 --yes");
+      "muster drain gpu03 --yes && muster power off gpu03 --yes");
   add_one_drain(app, context, "undrain", "return drained nodes to the scheduler and to the shared storage",
-                "Example:\n  muster undrain gpu03 --yes");
+                "muster undrain gpu03 --yes");
 }
 
 }  // namespace muster::cli

@@ -193,7 +193,7 @@ void add_power_test(Verb& power, Context& context) {
   test.add_option("NODE", node.get(), "node to test; the test powers it off and on").required();
   test.add_flag("--yes,-y", yes.get(), "power the node off without a prompt, even if it is in use");
   test.runs([node, yes, &context] { run_test(context, *node, *yes); });
-  test.footer("Example:\n  muster power test gpu03");
+  test.example("muster power test gpu03");
 }
 
 }  // namespace muster::cli

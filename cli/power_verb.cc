@@ -115,14 +115,12 @@ void add_power(Verb& app, Context& context) {
     const std::string word = name;
     if (word == "off" || word == "cycle")
       action.add_flag("--yes,-y", &flags->yes, "without a prompt that shows what runs on the nodes");
-    action.footer(
-        fmt::format("Exit: 0, 3 some nodes failed; all: 1 failed, 2 no such node, 4 refused.\nExample:\n  "
-                    "muster power {} gpu[01-04]",
-                    word));
+    action.footer("Exit: 0, 3 some nodes failed; all: 1 failed, 2 no such node, 4 refused.");
+    action.example(fmt::format("muster power {} gpu[01-04]", word));
     action.runs([word, flags, &context] { act(context, word, *flags); });
   }
   add_power_test(verb, context);
-  verb.footer("Examples:\n  muster power state gpu[01-64]\n  muster power cycle gpu03");
+  verb.example("muster power state gpu[01-64]").example("muster power cycle gpu03");
 }
 
 }  // namespace muster::cli

@@ -107,7 +107,7 @@ void add_report_import(Verb& report, Context& context) {
       .one_of(import_formats());
   verb.add_option("--report", &flags->report,
                   "report.json to compare with; default: the controller's newest report, if any");
-  verb.footer("Example:\n  muster report import nccl-tests.log");
+  verb.example("muster report import nccl-tests.log");
   verb.runs([flags, &context] { import_file(context, *flags); });
 }
 

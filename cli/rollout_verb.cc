@@ -10,6 +10,7 @@
 #include "cli/attention.h"
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
+#include "cli/interrupt_note.h"
 #include "cli/local_time.h"
 #include "cli/rollout_wait.h"
 #include "cli/terminal.h"
@@ -196,7 +197,7 @@ void add_status_of_rollout(Verb& rollout, Context& context) {
   auto flags = std::make_shared<FailOn>();
   Verb& verb = rollout.add_verb("status", "show the progress, and which nodes wait and why");
   add_fail_on(verb, Shown::rollout, *flags);
-  verb.footer("Example:\n  muster rollout status --exit-code");
+  verb.example("muster rollout status").example("muster rollout status --exit-code");
   verb.runs([flags, &context] { status(context, *flags); });
 }
 
@@ -208,6 +209,9 @@ struct Start {
 void start_and_wait(Context& context, Api& api, const WaitTimes& times,
                     const std::function<Result<Json>(DurationMs)>& start) {
   std::string said;
+  const InterruptNote note(
+      "the window stays open; `muster rollout status` shows it, `muster rollout pause` starts no further "
+      "batch");
   const auto sleep = [&](DurationMs span, const std::string& why) {
     if (!why.empty() && why != said) fmt::print(stderr, "muster: will be retried: {}\n", clean_lines(why));
     said = why;
@@ -333,11 +337,12 @@ void add_skips(Verb& verb, Context& context) {
   skipping.add_option("--until", &flags->until,
                       "date, or date and time, from which it takes part again; default: `unskip`");
   skipping.add_option("--reason", &flags->reason, "shown by `status`, `plan` and `report`").required();
-  skipping.footer("Example:\n  muster rollout skip gpu03 --until 2026-12-24 --reason 'demo of a customer'");
+  skipping.example("muster rollout skip gpu03 --until 2026-12-24 --reason 'demo of a customer'");
   skipping.runs([flags, &context] { skip(context, *flags); });
   auto node = std::make_shared<std::string>();
   Verb& unskipping = verb.add_verb("unskip", "end a skip");
   unskipping.add_option("NODE", node.get()).required();
+  unskipping.example("muster rollout unskip gpu03");
   unskipping.runs([node, &context] { unskip(context, *node); });
 }
 
@@ -347,6 +352,7 @@ void add_rollout(Verb& app, Context& context) {
   Verb& verb = app.add_verb("rollout", "roll out new images to running nodes in batches");
   verb.needs_verb();
   verb.add_verb("plan", "show each node's current and target image, method, batch and limit; changes nothing")
+      .example("muster rollout plan")
       .runs([&context] { plan(context); });
   auto approval = std::make_shared<Approval>();
   Verb& approving =
@@ -355,6 +361,7 @@ void add_rollout(Verb& app, Context& context) {
   auto canaries = std::make_shared<std::vector<std::string>>();
   approving.add_option("--canary", canaries.get(),
                        "node to be the canary of its image, also if it failed before (repeatable)");
+  approving.example("muster rollout approve --yes");
   approving.runs([approval, canaries, &context] { approve_rollout(context, *approval, *canaries); });
   auto flags = std::make_shared<Start>();
   Verb& starting =
@@ -364,14 +371,18 @@ void add_rollout(Verb& app, Context& context) {
                     "controller that restarts; the exit code gives the result");
   starting.add_option("--timeout", &flags->timeout, "give up waiting after this long, e.g. 12h")
       .shows_default();
+  starting.example("muster rollout start --wait");
   starting.runs([flags, &context] { start(context, *flags); });
   add_status_of_rollout(verb, context);
-  verb.add_verb("pause", "start no batch after the current one").runs([&context] {
-    change(context, "pause",
-           "paused: the current batch will finish, but no other will start; continue with `muster rollout "
-           "resume`\n");
-  });
-  verb.add_verb("resume", "end a pause").runs([&context] {
+  verb.add_verb("pause", "start no batch after the current one")
+      .example("muster rollout pause")
+      .runs([&context] {
+        change(
+            context, "pause",
+            "paused: the current batch will finish, but no other will start; continue with `muster rollout "
+            "resume`\n");
+      });
+  verb.add_verb("resume", "end a pause").example("muster rollout resume").runs([&context] {
     change(context, "resume",
            "resumed; outside a window, the rollout continues at the next `muster rollout start`\n");
   });
@@ -379,10 +390,11 @@ void add_rollout(Verb& app, Context& context) {
   auto id = std::make_shared<int64_t>(0);
   Verb& reporting = verb.add_verb("report", "show changes, durations, and which nodes were left out and why");
   reporting.add_option("--id", id.get(), "rollout id (default: the newest)").positive();
+  reporting.example("muster rollout report");
   reporting.runs([id, &context] { report(context, *id); });
   verb.footer(
-      "Examples:\n  muster rollout plan\n  muster rollout approve --yes\n  muster rollout start --wait\n"
-      "  systemctl enable --now muster-rollout.timer");
+      "The unit muster-rollout.timer starts it every night: `systemctl enable --now muster-rollout.timer`.");
+  verb.example("muster rollout plan").example("muster rollout approve --yes");
 }
 
 }  // namespace muster::cli

@@ -1,8 +1,9 @@
 #include "cli/run.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,30 +11,29 @@
 #include <system_error>
 
 #include "base/ports.h"
+#include "base/verb_pages.h"
 #include "base/version.h"
 #include "cli/cli_context.h"
+#include "cli/unknown_word.h"
 #include "cli/verbs.h"
-#include "controller/spec/spec.h"
 #include "lab/lab.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr char kFooter[] =
-    "First steps:\n  muster spec check cluster.yaml   show every error in a spec, without a controller\n"
-    "  muster lab up SPEC               start a virtual cluster on this machine to rehearse on\n"
-    "  muster up cluster.yaml           turn racked servers into an accepted cluster\nExit codes: 0 "
-    "accepted, 1 failed, 2 bad usage or "
-    "invalid input, 3 some nodes quarantined, returned or left out, 4 refused for safety or not approved, 5 "
-    "all nodes work and some are degraded, 6 report signed by another key";
+constexpr char kExitCodes[] =
+    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, returned or "
+    "left "
+    "out, 4 refused for safety or not approved, 5 all nodes work and some are degraded, 6 report signed by "
+    "another key";
 
 void global_flags(Verb& app, Context& context) {
   // Without an installed controller, the socket of the only lab is the default, if there is exactly one lab.
   if (std::error_code error; !std::filesystem::exists(context.socket, error))
     if (const auto socket = lab::lab_socket(); !socket.empty()) context.socket = socket;
-  app.add_option("--socket", &context.socket, "the controller's Unix socket")
-      .environment("MUSTER_SOCKET")
-      .shows_default();
+  app.add_option("--socket", &context.socket,
+                 "the controller's Unix socket; default: that of the service, or else of the only lab")
+      .environment("MUSTER_SOCKET");
   app.add_option("--url", &context.url, "use a controller on another machine: " + tls_url("ADDRESS"))
       .environment("MUSTER_URL");
   app.add_option("--token-file", &context.token_file, "file with the operator's token, for --url")
@@ -45,25 +45,37 @@ void global_flags(Verb& app, Context& context) {
   app.add_flag("-v,--verbose", &context.verbose, "print more detail");
 }
 
-// The parser reports a mistyped verb as a missing one, so unknown verbs are handled here.
-bool unknown_verb(const Verb& app, int argc, const char* const* argv) {
-  if (argc < 2 || argv[1][0] == '-') return false;
-  const std::vector<std::string> verbs = app.verbs();
-  if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return false;
-  const std::string near = nearest_spelling(argv[1], verbs);
-  fmt::print(stderr, "muster: unknown verb '{}'{}; see `muster --help`\n", argv[1],
-             near.empty() ? "" : ", did you mean '" + near + "'?");
-  return true;
-}
-
 int run_verb(int argc, const char* const* argv) {
   Context context;
   Verb app("muster: from a YAML file to an accepted GPU cluster");
-  app.footer(kFooter);
+  add_program(app, context);
+  if (const auto unknown = unknown_word(verb_pages(app, "muster"), {argv + 1, argv + argc})) {
+    fmt::print(stderr, "muster: {}\n", to_text(*unknown));
+    return kUsage;
+  }
+  const Parsed parsed = parse_command_line(app, argc, argv);
+  if (parsed.ended) return parsed.status == 0 ? kAccepted : kUsage;  // --help and --version are not errors
+  return context.exit;
+}
+
+// Looked at rather than remembered: the write that failed may have been any of many.
+bool reader_left() {
+  pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+}  // namespace
+
+void add_program(Verb& app, Context& context) {
   app.needs_verb();
   app.falls_through();  // global flags may follow the verb
   app.add_version(std::string("muster ") + kProgramVersion);
+  app.add_manual(1);
+  app.footer(kExitCodes);
+  app.example("muster spec check cluster.yaml").example("muster lab up cluster.yaml");
+  app.example("muster up cluster.yaml").example("muster help accept");
   global_flags(app, context);
+  add_doctor(app, context);
   add_up(app, context);
   add_plan(app, context);
   add_approve(app, context);
@@ -83,6 +95,7 @@ int run_verb(int argc, const char* const* argv) {
   add_image(app, context);
   add_spec(app, context);
   add_secret(app, context);
+  add_replace(app, context);
   add_notify(app, context);
   add_ack(app, context);
   add_drain(app, context);
@@ -90,24 +103,26 @@ int run_verb(int argc, const char* const* argv) {
   add_backup(app, context);
   add_version(app, context);
   add_lab_verb(app, context.json, context.exit);
-  if (unknown_verb(app, argc, argv)) return kUsage;
-  const Parsed parsed = parse_command_line(app, argc, argv);
-  if (parsed.ended) return parsed.status == 0 ? kAccepted : kUsage;  // --help and --version are not errors
-  return context.exit;
+  add_help(app, context);
+  add_completion(app, context);
 }
 
-}  // namespace
-
-// What could not be written, to a full disk for instance, is a failure whatever the verb did.
+// What could not be written, to a full disk for instance, is a failure whatever the verb did. That a pipe's
+// reader has gone is one, too, but of its own choice, as that of `head`: no message.
 int run(int argc, const char* const* argv) {
-  int code = kAccepted;
+  int code = kAccepted, cause = 0;
   try {
     code = run_verb(argc, argv);
-  } catch (const std::system_error&) {  // fmt's, of a write
+  } catch (const std::system_error& error) {  // fmt's, of a write
     if (std::ferror(stdout) == 0) throw;
+    cause = error.code().value();
   }
-  if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
-  fmt::print(stderr, "muster: standard output cannot be written: {}\n", std::strerror(errno));
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (cause == 0) cause = errno;
+  if (!reader_left())
+    fmt::print(stderr, "muster: standard output cannot be written{}\n",
+               cause == 0 ? "" : std::string(": ") + std::strerror(cause));
   return code == kAccepted ? kFailed : code;
 }
 

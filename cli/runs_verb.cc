@@ -18,7 +18,7 @@ void list_runs(Context& context, const FailOn& flags) {
   context.exit = exit_for_words(Shown::runs, words_of_runs(*runs), *fails_on);
   show(context, *runs, [&] {
     const Json list = runs->value("runs", Json::array());
-    if (list.empty()) return fmt::print("no runs yet\n");
+    if (list.empty()) return fmt::print("no runs yet: `muster up SPEC` starts one\n");
     fmt::print("{:<6} {:<10} {:<26} {:<10} {:<14} {}\n", "RUN", "STATE", "STARTED", "TOOK", "PLAN",
                "APPROVED BY");
     for (const Json& run : list) {
@@ -55,9 +55,8 @@ void add_runs(Verb& app, Context& context) {
   auto flags = std::make_shared<FailOn>();
   Verb& verb = app.add_verb("runs", "list all runs, newest first");
   add_fail_on(verb, Shown::runs, *flags);
-  verb.footer(
-      "The exit code is about the newest run; one that is active is none to fail on.\nExample:\n  "
-      "muster runs --exit-code");
+  verb.footer("The exit code is about the newest run; one that is active is none to fail on.");
+  verb.example("muster runs").example("muster runs --exit-code");
   verb.runs([flags, &context] { list_runs(context, *flags); });
 }
 
@@ -66,9 +65,8 @@ void add_cancel(Verb& app, Context& context) {
   Verb& verb = app.add_verb("cancel", "cancel the active run");
   verb.add_option("RUN", run.get(), "cancel only if this run is the active one (default: the active run)")
       .positive();
-  verb.footer(
-      "A machine that is being imaged stays in the RAM system; the next `muster up` images it.\nExample:\n  "
-      "muster cancel");
+  verb.footer("A machine that is being imaged stays in the RAM system; the next `muster up` images it.");
+  verb.example("muster cancel");
   verb.runs([run, &context] { cancel(context, *run); });
 }
 

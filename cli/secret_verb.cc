@@ -45,7 +45,9 @@ void list_secrets(Context& context) {
   const auto secrets = Api(context).get("/v1/secrets");
   if (!secrets.ok()) return complain(context, secrets.error());
   show(context, *secrets, [&] {
-    for (const Json& s : secrets->value("secrets", Json::array()))
+    const Json list = secrets->value("secrets", Json::array());
+    if (list.empty()) fmt::print("no secrets yet: `muster secret set NAME`\n");
+    for (const Json& s : list)
       fmt::print("{:<24} {}\n", s.value("name", ""), to_iso8601(s.value("time", int64_t{0})));
   });
 }
@@ -64,16 +66,20 @@ void add_secret(Verb& app, Context& context) {
   auto name = std::make_shared<std::string>();
   Verb& set_verb = verb.add_verb("set", "read a value from standard input and store it");
   set_verb.add_option("NAME", name.get()).required();
+  set_verb.example("muster secret set bmc");
+  set_verb.example("muster secret set bmc < /run/bmc-login");
   set_verb.runs([name, &context] { set(context, *name); });
-  verb.add_verb("list", "list the names of the secrets, never their values").runs([&context] {
-    list_secrets(context);
-  });
+  verb.add_verb("list", "list the names of the secrets, never their values")
+      .example("muster secret list")
+      .runs([&context] { list_secrets(context); });
   Verb& rm = verb.add_verb("rm", "delete a secret");
   rm.add_option("NAME", name.get()).required();
+  rm.example("muster secret rm bmc");
   rm.runs([name, &context] { remove(context, *name); });
   verb.footer(
-      "Examples:\n  printf '%s' 'admin:hunter2' | muster secret set bmc      (user:password of the BMCs)\n"
-      "  muster secret list");
+      "The value is read from standard input, on a terminal without being shown. That of BMCs is "
+      "USER:PASSWORD.");
+  verb.example("muster secret set bmc").example("muster secret list");
 }
 
 }  // namespace muster::cli

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "controller/spec/carry.h"
+#include "controller/spec/findings.h"
 #include "controller/spec/yaml.h"
 #include "lab/lab.h"
 #include "sys/zone_files.h"
@@ -106,13 +107,16 @@ Result<SpecFile> read_spec_file(const std::string& path) {
   const fs::path absolute = fs::absolute(path);
   auto read = Files().read(absolute.string());
   if (!read.ok()) return fail(Code::invalid, path + ": " + read.error().message);
+  return read_spec_text(std::move(read).value(), absolute.parent_path().string());
+}
+
+Result<SpecFile> read_spec_text(std::string text, const std::string& folder) {
   SpecFile out;
-  TRY(out.text, with_carried_files(lab::with_any_lab_key(std::move(read).value()),
-                                   absolute.parent_path().string(), Files()));
+  TRY(out.text, with_carried_files(lab::with_any_lab_key(std::move(text)), folder, Files()));
   const ParsedYaml yaml = parse_yaml(out.text);
   const YamlNode* named = yaml.errors.empty() && yaml.root.is_map() ? yaml.root.find("playbooks") : nullptr;
   if (!named || named->is_map()) return out;
-  Reader reader(absolute.parent_path(), out);
+  Reader reader(folder, out);
   reader.read(*named, "playbooks");
   for (size_t i = 0; i < named->items.size(); ++i)
     reader.read(named->items[i], fmt::format("playbooks[{}]", i));
@@ -130,7 +134,9 @@ ZoneCheck check_time_zone(const std::string& spec, const Files& files) {
   const YamlNode* named = yaml.errors.empty() && yaml.root.is_map() ? yaml.root.find("time_zone") : nullptr;
   if (!named || !named->is_text() || named->text.empty()) return {};
   if (!has_zones(files))
-    return {.warning = "time_zone: not checked, since this host has no time zones (package tzdata)"};
+    return {.warning = SpecError{named->line, named->column, "time_zone",
+                                 "not checked, since this host has no time zones (package tzdata)", "",
+                                 std::string(finding::kTimeZoneUnchecked)}};
   const auto zone = read_zone(files, named->text);
   if (zone.ok()) return {};
   return {.error = SpecError{named->line, named->column, "time_zone",

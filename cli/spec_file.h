@@ -23,11 +23,13 @@ struct SpecFile {
 };
 // Returns an Error if the spec itself cannot be read. A spec with errors in its content is returned as it is.
 Result<SpecFile> read_spec_file(const std::string& path);
+// The same for a text; paths in it are relative to `folder`, an absolute path.
+Result<SpecFile> read_spec_text(std::string text, const std::string& folder);
 
 // What this host's time zones say of `time_zone`, which the controller's decide.
 struct ZoneCheck {
-  std::optional<SpecError> error = {};  // they do not have it
-  std::string warning = {};             // this host has none
+  std::optional<SpecError> error = {};    // they do not have it
+  std::optional<SpecError> warning = {};  // this host has none
 };
 ZoneCheck check_time_zone(const std::string& spec, const Files& files);
 

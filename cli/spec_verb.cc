@@ -3,18 +3,19 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 #include <utility>
 #include <vector>
 
-#include "base/time.h"
 #include "cli/cli_context.h"
+#include "cli/spec_check.h"
 #include "cli/spec_file.h"
+#include "cli/spec_revisions.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/recipe.h"
 #include "controller/options/options.h"
-#include "controller/spec/lab_only.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "sys/os.h"
@@ -37,23 +38,13 @@ void add_recipes(const std::string& folder, std::vector<KnownRecipe>& recipes) {
   }
 }
 
-// Returns the warnings instead.
-Json add_zone_error(const std::string& spec, std::vector<SpecError>& errors) {
-  const auto found = [](const SpecError& error) { return error.path == "time_zone"; };
-  if (std::any_of(errors.begin(), errors.end(), found)) return Json::array();
-  ZoneCheck zone = check_time_zone(spec, Files());
-  if (zone.error) errors.push_back(std::move(*zone.error));
-  return zone.warning.empty() ? Json::array() : Json::array({zone.warning});
-}
-
 struct CheckFlags {
-  std::string path, playbooks, images;
+  std::vector<std::string> paths;
+  std::string playbooks, images;
+  bool strict = false;
 };
 
-void check(Context& context, const CheckFlags& flags) {
-  const std::string& path = flags.path;
-  auto file = read_spec_file(path);
-  if (!file.ok()) return complain(context, file.error());
+SpecNames known_names(const CheckFlags& flags) {
   SpecNames names = shipped_names();
   if (!flags.playbooks.empty()) {
     add_folder(flags.playbooks, names.playbooks);
@@ -63,48 +54,44 @@ void check(Context& context, const CheckFlags& flags) {
   const std::string images = flags.images.empty() ? with_defaults({}, "").images : flags.images;
   if (!images.empty()) add_recipes(images, names.recipes);
   if (flags.images.empty()) names.more_recipes = "recipes of your own: `--images DIR`";
-  ParsedSpec parsed = parse_spec(file->text, names);
-  parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
-  if (parsed.errors.empty())
-    if (const auto results = gpu_results_of(parsed.spec); !results.ok())
-      parsed.errors.push_back({0, 0, "", results.error().message});
-  const Json warnings = add_zone_error(file->text, parsed.errors);
-  Json errors = Json::array();
-  for (const auto& e : parsed.errors)
-    errors.push_back({{"file", e.file.empty() ? path : e.file},
-                      {"line", e.line},
-                      {"column", e.column},
-                      {"path", e.path},
-                      {"message", e.message}});
-  context.exit = parsed.errors.empty() ? kAccepted : kUsage;
-  const bool lab = !lab_only(parsed.spec).empty();
-  show(context,
-       {{"file", path},
-        {"valid", parsed.errors.empty()},
-        {"lab_only", lab},
-        {"errors", errors},
-        {"warnings", warnings}},
-       [&] {
-         for (const Json& warning : warnings)
-           fmt::print(stderr, "{}: warning: {}\n", path, warning.get<std::string>());
-         for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
-         if (parsed.errors.empty())
-           fmt::print("{}: valid{}; cluster {}, {} node{}\n", path,
-                      lab ? ", for a lab only (`muster lab up`)" : "", parsed.spec.cluster,
-                      parsed.spec.nodes.size(), parsed.spec.nodes.size() == 1 ? "" : "s");
-       });
+  return names;
+}
+
+// "-" is standard input; files that it names are looked for in the current folder.
+Result<SpecFile> read_spec(const std::string& path) {
+  if (path != "-") return read_spec_file(path);
+  return read_spec_text(std::string(std::istreambuf_iterator<char>(std::cin), {}),
+                        std::filesystem::current_path().string());
+}
+
+void show_checked(const CheckedSpec& checked) {
+  fmt::print(stderr, "{}", finding_lines(checked));
+  if (checked.valid()) fmt::print("{}\n", summary_line(checked));
+}
+
+void check(Context& context, const CheckFlags& flags) {
+  const SpecNames names = known_names(flags);
+  std::vector<CheckedSpec> all;
+  for (const std::string& path : flags.paths) {
+    const auto file = read_spec(path);
+    if (!file.ok() && flags.paths.size() == 1) return complain(context, file.error());
+    const std::string shown = path == "-" ? "<stdin>" : path;
+    all.push_back(file.ok() ? check_spec(shown, *file, names, Files())
+                            : CheckedSpec{.file = shown, .errors = {{0, 0, "", file.error().message}}});
+    all.back().strict = flags.strict;
+  }
+  const bool valid = std::all_of(all.begin(), all.end(), [](const CheckedSpec& one) { return one.valid(); });
+  context.exit = valid ? kAccepted : kUsage;
+  Json files = Json::array();
+  for (const CheckedSpec& one : all) files.push_back(json_of(one));
+  show(context, all.size() == 1 ? files[0] : Json{{"valid", valid}, {"files", files}}, [&] {
+    for (const CheckedSpec& one : all) show_checked(one);
+  });
 }
 
 struct ShowFlags {
   int64_t revision = 0, diff = 0;
 };
-
-// "stored 2026-11-30T02:00:00Z by anna (sudo)"; older controllers recorded no name.
-std::string stored_by(const Json& spec) {
-  const std::string caller = clean_at(spec, "caller");
-  return fmt::format("stored {}{}", to_iso8601(spec.value("time", int64_t{0})),
-                     caller.empty() ? "" : " by " + caller);
-}
 
 void show_spec(Context& context, const ShowFlags& flags) {
   Api api(context);
@@ -122,42 +109,38 @@ void show_spec(Context& context, const ShowFlags& flags) {
   });
 }
 
-void list_specs(Context& context) {
-  const auto specs = Api(context).get("/v1/specs");
-  if (!specs.ok()) return complain(context, specs.error());
-  show(context, *specs, [&] {
-    for (const Json& spec : specs->value("specs", Json::array())) {
-      const std::string note = clean_at(spec, "note");
-      fmt::print("{:<6} {}{}\n", spec.value("revision", int64_t{0}), stored_by(spec),
-                 note.empty() ? "" : ": " + note);
-    }
-  });
-}
-
 }  // namespace
 
 void add_spec(Verb& app, Context& context) {
-  Verb& verb = app.add_verb("spec", "check and show the spec, which declares the cluster");
+  Verb& verb = app.add_verb("spec", "check, explain, show and compare the spec, which declares the cluster");
   verb.needs_verb();
   auto what = std::make_shared<CheckFlags>();
-  Verb& check_verb = verb.add_verb("check", "report every error in a file; needs no controller");
-  check_verb.add_option("SPEC", &what->path, "cluster.yaml").required();
+  Verb& check_verb = verb.add_verb(
+      "check", "report every error in a file, and warn of what would fail later; needs no controller");
+  check_verb.add_option("SPEC", &what->paths, "cluster.yaml; several, or - for standard input").required();
+  check_verb.add_flag("--strict", &what->strict, "warnings are errors: exit 2");
   check_verb.add_option(
       "--playbooks", &what->playbooks,
       "folder of the controller's additional playbooks and acceptance profiles (musterd --playbooks)");
   check_verb.add_option("--images", &what->images,
                         "folder of the controller's image recipes (musterd --images); default: those of this "
                         "version, and of a musterd that is installed here");
+  check_verb.footer(
+      "A warning that is right as it is, is left out by its code in the spec:\n"
+      "  warnings: { silence: [ role-unused ] }   # codes: docs/spec.md, \"warnings\"\n"
+      "Exit: 0 valid, 2 errors (with --strict also warnings)");
+  check_verb.example("muster spec check cluster.yaml");
+  check_verb.example("muster spec check --strict site/*.yaml");
   check_verb.runs([what, &context] { check(context, *what); });
   auto flags = std::make_shared<ShowFlags>();
   Verb& show_verb = verb.add_verb("show", "show the stored spec");
   show_verb.add_option("--rev", &flags->revision, "show this revision; default: the newest");
   show_verb.add_option("--diff", &flags->diff, "show what changed since this revision");
+  show_verb.example("muster spec show > cluster.yaml").example("muster spec show --diff 3");
   show_verb.runs([flags, &context] { show_spec(context, *flags); });
-  verb.add_verb("list", "list the stored revisions, with time, user and note").runs([&context] {
-    list_specs(context);
-  });
-  verb.footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3\n  muster spec list");
+  add_spec_revisions(verb, context);
+  add_spec_explain(verb, context);
+  verb.example("muster spec check cluster.yaml").example("muster spec diff cluster.yaml");
 }
 
 }  // namespace muster::cli

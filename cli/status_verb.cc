@@ -44,8 +44,7 @@ void watch_status(Context& context, const Which& which) {
 
 void which_nodes(Verb& verb, Which& which) {
   verb.add_option("--limit", &which.names, "only these nodes, e.g. gpu[01-04],gpu07");
-  verb.add_option("--state", &which.states,
-                  "only nodes in these states: quarantined,degraded,silent,returned,...");
+  verb.add_option("--state", &which.states, "only nodes in these states, e.g. quarantined,silent");
   verb.add_option("--role", &which.roles, "only nodes with these roles");
 }
 
@@ -69,9 +68,10 @@ void add_status(Verb& app, Context& context) {
   add_fail_on(verb, Shown::status, which->fail_on);
   verb.footer(
       "With --exit-code, by the causes of what is wrong, or --fail-on, by states: 1 the controller, an "
-      "image or a receiver of notices, 3 nodes or the rollout, 5 degraded nodes.\nExamples:\n  muster "
-      "status\n  muster status --state quarantined,silent\n  muster status --exit-code\n  muster status "
-      "--role gpu --fail-on silent,quarantined\n  muster status --json | jq .");
+      "image or a receiver of notices, 3 nodes or the rollout, 5 degraded nodes.");
+  verb.example("muster status").example("muster status --state quarantined,silent");
+  verb.example("muster status --exit-code").example("muster status --json | jq .");
+  verb.example("muster status --role gpu --fail-on silent,quarantined");
   verb.runs([which, &context] { show_status(context, *which); });
 }
 
@@ -80,6 +80,7 @@ void add_watch(Verb& app, Context& context) {
   Verb& verb = app.add_verb("watch", "show a live table of the nodes; leave with Ctrl-C");
   which_nodes(verb, *which);
   verb.add_flag("--until-idle", &which->until_idle, "exit when no run is active");
+  verb.example("muster watch").example("muster watch --until-idle --limit gpu[01-04]");
   verb.runs([which, &context] { watch_status(context, *which); });
 }
 
@@ -87,7 +88,7 @@ void add_why(Verb& app, Context& context) {
   auto node = std::make_shared<std::string>();
   Verb& verb = app.add_verb("why", "show what a node is waiting for, until when, and what happens then");
   verb.add_option("NODE", node.get()).required();
-  verb.footer("Example:\n  muster why gpu03");
+  verb.example("muster why gpu03");
   verb.runs([node, &context] { show_why(context, *node); });
 }
 

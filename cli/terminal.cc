@@ -109,16 +109,7 @@ std::string clean_at(const Json& json, const char* key) { return clean(text_at(j
 
 std::string clean(const std::string& text) { return printable(text); }
 
-std::string clean_lines(const std::string& text) {
-  std::string out;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    out += clean(text.substr(at, end - at));
-    if (end < text.size()) out += '\n';
-    at = end + 1;
-  }
-  return out;
-}
+std::string clean_lines(const std::string& text) { return printable_lines(text); }
 
 std::string cut(const std::string& text, const Look& look) {
   if (look.width == 0 || cells(text) <= look.width) return text;

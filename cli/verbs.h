@@ -7,7 +7,13 @@ namespace muster::cli {
 
 struct Context;
 
+// The program's own options, and all of its verbs. `app` is new, and is as old as they are.
+void add_program(Verb& app, Context& context);
+
+void add_help(Verb& app, Context& context);
+void add_completion(Verb& app, Context& context);
 void add_up(Verb& app, Context& context);
+void add_doctor(Verb& app, Context& context);
 void add_plan(Verb& app, Context& context);
 void add_approve(Verb& app, Context& context);
 void add_reimage(Verb& app, Context& context);
@@ -26,9 +32,12 @@ void add_power(Verb& app, Context& context);
 void add_node(Verb& app, Context& context);
 void add_image(Verb& app, Context& context);
 void add_spec(Verb& app, Context& context);
+void add_spec_revisions(Verb& spec, Context& context);  // muster spec diff, history, rollback
+void add_spec_explain(Verb& spec, Context& context);    // muster spec explain
 void add_notify(Verb& app, Context& context);
 void add_ack(Verb& app, Context& context);
 void add_secret(Verb& app, Context& context);
+void add_replace(Verb& app, Context& context);
 void add_drain(Verb& app, Context& context);
 void add_sim(Verb& app, Context& context);
 void add_version(Verb& app, Context& context);

@@ -40,6 +40,8 @@ muster_names(profile_names ${CMAKE_SOURCE_DIR}/playbooks/acceptance)
 set(playbooks_only_for "")
 # And the groups of `optional_vars`: a line for each, "NAME VARIABLE...".
 set(playbooks_optional_vars "")
+# And the variables that their templates read: a line for each playbook that has any, "NAME VARIABLE...".
+set(playbooks_vars "")
 file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/playbooks/*.yaml)
 list(SORT found)
 foreach(file ${found})
@@ -57,6 +59,14 @@ foreach(file ${found})
     string(SUBSTRING "${group}" 4 -1 group)
     string(APPEND playbooks_optional_vars "${name} ${group}\\n")
   endforeach()
+  file(READ ${file} content)
+  string(REGEX MATCHALL "vars\\.[A-Za-z0-9_]+" read_vars "${content}")
+  if(read_vars)
+    list(REMOVE_DUPLICATES read_vars)
+    string(REPLACE "vars." "" read_vars "${read_vars}")
+    string(REPLACE ";" " " read_vars "${read_vars}")
+    string(APPEND playbooks_vars "${name} ${read_vars}\\n")
+  endif()
 endforeach()
 # Recipes as lines "NAME [DISTRIBUTION]"; one that does not name its distribution has that of the recipe behind its `from`.
 function(recipe_value out key text)
@@ -87,7 +97,7 @@ function(muster_recipes out)
 endfunction()
 muster_recipes(recipes)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc CONTENT
-  "namespace muster::embedded {\nextern const char* const playbook_names;\nextern const char* const profile_names;\nextern const char* const playbooks_only_for;\nextern const char* const playbooks_optional_vars;\nextern const char* const recipes;\nconst char* const playbook_names = \"${playbook_names}\";\nconst char* const profile_names = \"${profile_names}\";\nconst char* const playbooks_only_for = \"${playbooks_only_for}\";\nconst char* const playbooks_optional_vars = \"${playbooks_optional_vars}\";\nconst char* const recipes = \"${recipes}\";\n}\n")
+  "namespace muster::embedded {\nextern const char* const playbook_names;\nextern const char* const profile_names;\nextern const char* const playbooks_only_for;\nextern const char* const playbooks_optional_vars;\nextern const char* const playbooks_vars;\nextern const char* const recipes;\nconst char* const playbook_names = \"${playbook_names}\";\nconst char* const profile_names = \"${profile_names}\";\nconst char* const playbooks_only_for = \"${playbooks_only_for}\";\nconst char* const playbooks_optional_vars = \"${playbooks_optional_vars}\";\nconst char* const playbooks_vars = \"${playbooks_vars}\";\nconst char* const recipes = \"${recipes}\";\n}\n")
 target_sources(muster_controller_spec_reader PRIVATE ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc)
 
 # Migrations are numbered from 0001 without gaps; position n-1 of the list is migration n.
@@ -106,14 +116,16 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/migration_list.cc CONTENT
   "namespace muster::embedded {\n${declared}extern const char* const migrations[];\nconst char* const migrations[] = {\n${list_text}  nullptr};\n}\n")
 target_sources(muster_controller_store PRIVATE ${CMAKE_BINARY_DIR}/embedded/migrations.cc ${CMAKE_BINARY_DIR}/embedded/migration_list.cc)
 
-# Fuzzers, on demand: scripts/fuzz.sh. The preset instruments the libraries too, so that the fuzzer sees where its input leads.
+# Fuzzers, on demand: tests/fuzz/run.sh. The preset instruments the libraries too, so that the fuzzer sees where its input leads.
 option(MUSTER_FUZZ "build the fuzz targets (clang)" OFF)
 if(MUSTER_FUZZ)
   file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
   foreach(source ${fuzzers})
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source})
+    add_executable(${name} ${source} tests/fuzz/libfuzzer.cc tests/fakes/mem_store.cc)
+    target_compile_definitions(${name} PRIVATE MUSTER_FUZZ_TARGET=${name})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    target_link_libraries(${name} PRIVATE muster_controller_executor muster_controller_spec_reader)
+    target_link_libraries(${name} PRIVATE muster_controller muster_controller_hosts muster_controller_report_import muster_agent
+      muster_kernels_rdma muster_kernels_gpu_logic)
   endforeach()
 endif()

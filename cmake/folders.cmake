@@ -42,6 +42,7 @@ muster_folder(controller/causes LINK base)
 muster_folder(controller/nodes LINK base)
 muster_folder(controller/notices LINK base controller/causes controller/spec)
 muster_folder(controller/options LINK base)
+muster_folder(controller/doctor LINK base)
 muster_folder(controller/spec LINK base controller/power/describe NEEDS yaml-cpp)
 muster_folder(controller/boot LINK base sys)
 muster_folder(controller/engines LINK base controller/spec)
@@ -64,6 +65,7 @@ muster_folder(controller/executor LINK base controller/plan controller/ports con
 muster_folder(controller/metrics LINK base controller/causes controller/nodes controller/ports controller/rollout controller/run)
 muster_folder(controller/spec/reader LINK base controller/causes controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)
+muster_folder(controller/spec/warnings LINK base controller/spec controller/spec/reader)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
 muster_folder(controller/notices/service LINK base controller/causes controller/current controller/notices controller/ports controller/rollout
   controller/spec controller/trust sys sys/http)
@@ -78,17 +80,19 @@ muster_folder(controller/bringup LINK base controller/causes controller/current 
   controller/spec controller/spec/reader controller/trust host sys)
 muster_folder(controller/metrics/service LINK base controller/bringup controller/causes controller/current controller/executor
   controller/image/service controller/metrics controller/options controller/ports controller/rollout sys sys/http)
-muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
-  controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
-  controller/trust sys)
+muster_folder(controller/doctor/service LINK base controller/boot controller/boot/service controller/bringup controller/current controller/doctor
+  controller/image controller/image/service controller/options controller/power/service controller/spec controller/trust sys)
+muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image
+  controller/image/service controller/link controller/options controller/plan controller/ports controller/report controller/spec
+  controller/spec/reader controller/store controller/trust sys)
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
 muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/causes controller/current
-  controller/executor controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes
+  controller/doctor/service controller/executor controller/image/service controller/link controller/metrics controller/metrics/service controller/nodes
   controller/notices/service controller/options controller/plan controller/ports controller/power/provider controller/power/service
   controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
-  controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/notices/service
+  controller/doctor/service controller/executor controller/image/service controller/link controller/metrics/service controller/nodes controller/notices/service
   controller/options controller/ports controller/power controller/power/provider controller/power/sakura controller/power/service
   controller/rollout/service controller/store controller/trust sys sys/http)
 
@@ -100,7 +104,7 @@ muster_folder(agent/link LINK agent/core base sys sys/http)
 muster_folder(agent/steps LINK agent/core base sys)
 muster_folder(agent/boot LINK agent/disk agent/image base host sys)
 muster_folder(agent/steps/disk LINK agent/core agent/disk agent/steps agent/steps/files base sys)
-muster_folder(agent/steps/files LINK agent/core agent/steps base)
+muster_folder(agent/steps/files LINK agent/core agent/steps base sys)
 muster_folder(agent/steps/network LINK agent/core agent/steps agent/steps/files base host sys)
 muster_folder(agent/steps/packages LINK agent/core agent/steps agent/steps/files base sys)
 muster_folder(agent/steps/services LINK agent/core agent/disk agent/steps agent/steps/files base)
@@ -132,7 +136,7 @@ muster_folder(kernels/together LINK base kernels/common kernels/counters kernels
 # The lab and the command line.
 muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
 muster_folder(cli LINK base controller/bringup controller/causes controller/hosts controller/image controller/nodes controller/options
-  controller/report controller/report/import controller/spec controller/spec/reader controller/ssh lab sys sys/http)
+  controller/report controller/report/import controller/spec controller/spec/reader controller/spec/warnings controller/ssh lab sys sys/http)
 
 # Every folder links with the folders that it declares.
 get_property(checks GLOBAL PROPERTY MUSTER_LINK_CHECKS)

@@ -32,8 +32,31 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS playbooks/monitor
 execute_process(COMMAND ${CMAKE_SOURCE_DIR}/scripts/alert-rules.sh OUTPUT_FILE ${CMAKE_BINARY_DIR}/muster-rules.yml COMMAND_ERROR_IS_FATAL ANY)
 install(FILES ${CMAKE_BINARY_DIR}/muster-rules.yml DESTINATION ${share}/prometheus COMPONENT muster-controller)
 install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
-# Every page: they link to each other, and the controller host may have no other copy.
-install(DIRECTORY docs/ DESTINATION share/doc/muster-controller COMPONENT muster-controller FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png")
+# Every page, beside README.md, which links to them: the command's and the controller's messages name them, and there may be no other copy.
+install(DIRECTORY docs DESTINATION share/doc/muster COMPONENT muster FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png")
+install(FILES CONTRIBUTING.md SECURITY.md DESTINATION share/doc/muster COMPONENT muster)
+# Printed by the programs from the verbs and options that they parse, whenever these are linked: cpack builds nothing.
+set(printed ${CMAKE_BINARY_DIR}/printed)
+# muster_printed(PROGRAM FILE COMPONENT FOLDER WORD...): what PROGRAM prints for these words, as FOLDER/FILE of the package.
+function(muster_printed program file component folder)
+  # A program with a sanitizer may not run where it is built; it is not packed.
+  if(NOT TARGET ${program} OR MUSTER_SANITIZE)
+    return()
+  endif()
+  file(MAKE_DIRECTORY ${printed})
+  set(text ${printed}/${file})
+  add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${text} COMMAND $<TARGET_FILE:${program}> ${ARGN} > ${text} VERBATIM)
+  if(file MATCHES "\\.[0-9]$")  # as Debian has its manual
+    add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${text}.gz COMMAND gzip -9nkf ${text} VERBATIM)
+    set(text ${text}.gz)
+  endif()
+  install(FILES ${text} DESTINATION ${folder} COMPONENT ${component})
+endfunction()
+muster_printed(muster muster muster share/bash-completion/completions completion bash)
+muster_printed(muster muster.fish muster share/fish/vendor_completions.d completion fish)
+muster_printed(muster _muster muster share/zsh/vendor-completions completion zsh)
+muster_printed(muster muster.1 muster share/man/man1 --manual)
+muster_printed(musterd musterd.8 muster-controller share/man/man8 --manual)
 install(FILES systemd/muster-agent.service DESTINATION /lib/systemd/system COMPONENT muster-agent)
 set(components muster muster-controller muster-agent)
 if(TARGET muster-accept-gpu)

@@ -1,7 +1,7 @@
 # The tests and the simulation. Those of the GPU kernels: cmake/gpu.cmake; of the archive: cmake/portable.cmake.
 enable_testing()
 muster_glob(test_sources tests/unit/*.cc tests/unit/*/*.cc tests/field/*.cc tests/machines/*.cc tests/conformance/*.cc tests/fakes/*.cc
-            tests/*_test.cc tests/source_dir.cc tests/tidy_source.cc)
+            tests/fuzz/*_fuzz.cc tests/fuzz/*_test.cc tests/*_test.cc tests/source_dir.cc tests/tidy_source.cc)
 list(FILTER test_sources EXCLUDE REGEX "/portable_test\\.cc$")  # cmake/carried.cmake
 if(test_sources)
   add_executable(muster_tests ${test_sources})

@@ -27,9 +27,11 @@
 #include "controller/bringup/nodes_view.h"
 #include "controller/bringup/own_machine_here.h"
 #include "controller/current/current_spec.h"
+#include "controller/doctor/service/doctor_service.h"
 #include "controller/executor/executor.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
+#include "controller/link/event_keeper.h"
 #include "controller/link/event_log.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
@@ -67,7 +69,7 @@ struct Core {
   const PlanWorker::Offload offload = [this](Reactor::Task work, Reactor::Task done) {
     reactor.offload(std::move(work), std::move(done));
   };
-  const Authority authority;
+  Authority authority;
   const OwnMachine own = read_own_machine(options.sys);
   MachinesWithOwn machines_with_own{own.uuid};
   std::unique_ptr<Store> store;
@@ -77,6 +79,7 @@ struct Core {
 
   CurrentSpec spec{*store, [this] { return images.recipes(); }};
   EventLog events{reactor, *store};
+  EventKeeper event_keeper{reactor, *store, [this] { return event_limits(spec).keep; }};
   ImageService images{reactor, options};
   PowerService power{reactor, options.state, [this](const std::string& node) { return bmc_of(node); }};
   BootService boot{
@@ -94,7 +97,9 @@ struct Core {
        [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
        [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
-       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); }}};
+       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); },
+       [this](const std::string& node) { link.hang_up(NodeName(node)); },
+       [this] { return joins_from_any_port(spec); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   HeldRun held_run{reactor, *store, spec, executor, problems, options.lab};
@@ -106,7 +111,8 @@ struct Core {
                        },
                        [this](const NodeName& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
-                       }}};
+                       },
+                       [this](const NodeName& name) { link.hang_up(name); }}};
   Consoles consoles{
       reactor,
       options.state,
@@ -127,14 +133,15 @@ struct Core {
                        [this] { return rollout ? rollout->record() : nullptr; },
                        [this] { return notices ? notices->service().recalled() : std::vector<Cause>(); }};
   std::unique_ptr<SiteNotices> notices;
+  std::unique_ptr<DoctorService> doctor;
   std::unique_ptr<Services> services;
-  std::function<void()> reopen = [] {
-  };  // called when the address of the network ports or the DHCP data has changed
+  std::function<void()> reopen = [] {};  // when the ports' address or the DHCP data has changed
 
   Status finish();
   ExecutorHooks hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
+  Result<PowerService::Where> bmc_of(const Spec& cluster, const NodeSpec& node);
   std::map<std::string, PowerTarget> serial_consoles();
   Status may_take_down(const std::string& node);
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
@@ -158,7 +165,7 @@ Status Core::finish() {
        },
        [this](const std::string& node) { return executor.node_row(NodeName(node)).boot_id; }});
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
-                                                     offload, authority.ca_fingerprint(), own});
+                                                     offload, authority.identity(), own});
   rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
       *store, spec, *bringup, images, storage, [this] { return held_run.holds(); },
       [this](const rollout::Record& record) { events.add(0, "", "rollout", rollout_event(record)); },
@@ -168,8 +175,9 @@ Status Core::finish() {
                                                return rollout::BootTime{boot, since_boot()};
                                              });
   metrics = std::make_unique<MetricsService>(MetricsService::Parts{
-      reactor, nodes, *store, executor, authority.certificate_ends(), [this] { return rollout->record(); },
-      [this] { return image_metrics(images, spec); }, [this] { return cause_counts(causes.look()); },
+      reactor, nodes, *store, executor, [this] { return authority.certificate_ends(); },
+      [this] { return rollout->record(); }, [this] { return image_metrics(images, spec); },
+      [this] { return cause_counts(causes.look()); },
       [this] {
         const auto counts = notices->service().counts();
         return NoticeMetrics{counts.waiting, counts.lost, counts.failing};
@@ -177,22 +185,27 @@ Status Core::finish() {
   notices = std::make_unique<SiteNotices>(SiteNotices::Parts{reactor, *store, spec, *vault,
                                                              [this] { return rollout->record(); },
                                                              [this] { return causes.look(); }, problems});
+  doctor = std::make_unique<DoctorService>(DoctorService::Parts{
+      reactor, options, authority, power, images, *bringup,
+      [this](const Spec& cluster, const NodeSpec& node) { return bmc_of(cluster, node); }});
   services = std::make_unique<Services>(Services{options, authority, reactor,  *store,   spec,
                                                  events,  link,      boot,     power,    *vault,
                                                  images,  *bringup,  executor, *rollout, notices->service(),
                                                  archive, discovery, *metrics, problems, nodes,
-                                                 causes});
+                                                 causes,  reopen,    *doctor});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {
-    forget_declared(spec, *store, executor);
+    forget_declared(spec, *store, executor, link);
+    link.set_limits(event_limits(spec));
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();
     rollout->poke();
   });
+  link.set_limits(event_limits(spec));
   discovery.on_change([this] { reopen(); });
   return Ok{};
 }
@@ -207,16 +220,10 @@ void Core::read_inventories() {
 void Core::connect_agents() {
   const auto undeclared = [](const NodeName& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
-                  if (undeclared(hello.node))
-                    discovery.on_hello(hello);
-                  else
-                    executor.on_hello(hello);
+                  undeclared(hello.node) ? discovery.on_hello(hello) : executor.on_hello(hello);
                 },
                 [this, undeclared](const NodeName& node, const wire::Event& event) {
-                  if (undeclared(node))
-                    discovery.on_event(node, event);
-                  else
-                    executor.on_event(node, event);
+                  undeclared(node) ? discovery.on_event(node, event) : executor.on_event(node, event);
                 },
                 [this, undeclared](const NodeName& node, const Presence& present) {
                   if (undeclared(node)) return discovery.on_contact(node);
@@ -265,32 +272,18 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
-  if (node->power.driver.empty())
-    return fail(Code::invalid,
-                name + " is declared without power control: muster cannot switch it on or off");
-  PowerService::Where where;
-  where.driver = node->power.driver;
-  where.target.node = node->name;
-  where.target.address = node->power.address;
-  where.target.pin_sha256 = node->power.pin;
-  where.target.program = node->power.program;
-  where.target.cipher_suite = node->power.cipher_suite;
-  where.target.as_operator = node->power.privilege == "operator";
-  where.target.api = node->power.api;
-  if (switched_by(*node) == Switch::provider) restore_servers(current->spec, own, where.target);
-  where.within = node->power.within;
-  where.sol = node->power.sol;
-  where.target.expected_uuid = machine_of(executor.node_row(node->name).product_uuid);
+  return bmc_of(current->spec, *node);
+}
+
+Result<PowerService::Where> Core::bmc_of(const Spec& cluster, const NodeSpec& node) {
+  TRY(auto where, declared_power(cluster, node, own, *vault));
+  where.target.expected_uuid = machine_of(executor.node_row(node.name).product_uuid);
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
       return fail(Code::unavailable, "the identities of the nodes cannot be read from the store");
     where.target.machines = machines_with_own.of(where.target.machines);
   }
-  if (node->power.secret.empty()) return where;
-  TRY(const auto login, vault->login(node->power.secret));
-  where.target.user = login.user;
-  where.target.password = login.password;
   return where;
 }
 
@@ -384,7 +377,7 @@ class RealDaemon : public Daemon {
   DhcpService dhcp_;
   MetricsPort metrics_;
   std::unique_ptr<HttpServer> unix_, tls_, boot_;
-  std::string open_address_;
+  std::string open_address_, tls_digest_;
 };
 
 Status RealDaemon::open_unix() {
@@ -392,8 +385,6 @@ Status RealDaemon::open_unix() {
   options.unix_path = core_->options.socket;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
-  ::unlink(options.unix_path
-               .c_str());  // left by an earlier musterd: the lock on the state folder excludes a running one
   TRY(unix_, start_http_server(options, dispatcher_.handler(api::Listener::local)));
   return Ok{};
 }
@@ -419,15 +410,14 @@ Status RealDaemon::open_port(api::Listener listener, uint16_t port, std::unique_
   return Ok{};
 }
 
-// Opens the ports on the provisioning network once its address is known, and again when the address changes.
+// Opens the ports once the address is known; again when it, or what the TLS port shows or accepts, changes.
 void RealDaemon::open_network() {
   const std::string address = core_->address();
   if (address.empty()) return;
-  if (address != open_address_) {
-    tls_.reset();
-    boot_.reset();
-    open_address_ = address;
-  }
+  if (address != open_address_) boot_.reset();
+  if (address != open_address_ || core_->authority.tls_digest() != tls_digest_) tls_.reset();
+  open_address_ = address;
+  tls_digest_ = core_->authority.tls_digest();
   core_->problems.erase("listen");
   const auto open = [&](api::Listener listener, uint16_t port, std::unique_ptr<HttpServer>& server) {
     if (server) return;
@@ -457,6 +447,7 @@ Status RealDaemon::start() {
     core_->held_run.begin();
     core_->rollout->begin();
     core_->notices->service().begin();
+    core_->event_keeper.begin();
     core_->read_inventories();
   });
   // Open the operators' socket last, so that a resumed run is active before their first request.

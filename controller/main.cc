@@ -14,7 +14,9 @@
 #include "base/version.h"
 #include "controller/daemon.h"
 #include "controller/options/options.h"
+#include "sys/core_files.h"
 #include "sys/log.h"
+#include "sys/path_kind.h"
 #include "sys/reactor.h"
 
 namespace {
@@ -42,12 +44,18 @@ void notify_service_manager(const char* state) {
   ::close(fd);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  muster::DaemonOptions options;
-  muster::Verb app("musterd: installs, tests and maintains a GPU cluster; to operate it, use muster(1)");
+void add_options(muster::Verb& app, muster::DaemonOptions& options) {
+  const auto folder = [](const std::string& given) {
+    return muster::wrong_path(given, {muster::PathKind::folder});
+  };
+  const auto new_folder = [](const std::string& given) {
+    return muster::wrong_path(given, {muster::PathKind::folder, muster::PathKind::nothing});
+  };
+  const auto file = [](const std::string& given) {
+    return muster::wrong_path(given, {muster::PathKind::file});
+  };
   app.add_option("--state", &options.state, "folder for the database, keys and images")
+      .check(new_folder)
       .environment("MUSTER_STATE")
       .shows_default();
   app.add_option("--socket", &options.socket, "Unix socket for operators")
@@ -62,14 +70,17 @@ int main(int argc, char** argv) {
                      muster::kMetricsPort))
       .environment("MUSTER_METRICS")
       .check([](const std::string& given) { return muster::wrong_metrics_address(given); });
-  app.add_option("--images", &options.images, "folder of image recipes");
+  app.add_option("--images", &options.images, "folder of image recipes").check(folder);
   app.add_option("--image-cache", &options.image_cache,
                  "folder through which several controllers share built images (default: none)")
+      .check(new_folder)
       .environment("MUSTER_IMAGE_CACHE");
-  app.add_option("--playbooks", &options.playbooks, "folder of playbooks");
+  app.add_option("--playbooks", &options.playbooks, "folder of playbooks").check(folder);
   app.add_option("--agent-binary", &options.agent_binary,
-                 "path of the static muster-agent for the RAM system");
-  app.add_option("--accept-binary", &options.accept_binary, "path of muster-accept for the nodes");
+                 "path of the static muster-agent for the RAM system")
+      .check(file);
+  app.add_option("--accept-binary", &options.accept_binary, "path of muster-accept for the nodes")
+      .check(file);
   app.add_option("--kernel-options", &options.kernel_options,
                  "extra kernel arguments for the RAM system and for systems installed from now on; they "
                  "precede the arguments in the spec")
@@ -79,7 +90,17 @@ int main(int argc, char** argv) {
   app.add_flag("--lab", &options.lab,
                "accept specs with a `lab:` section or the profile `lab`, for virtual machines only. Set by "
                "`muster lab up`; never use it on a controller of real servers");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  muster::forbid_core_files();
+  muster::DaemonOptions options;
+  muster::Verb app("musterd: installs, tests and maintains a GPU cluster; to operate it, use muster(1)");
+  add_options(app, options);
   app.add_version(std::string("musterd ") + muster::kProgramVersion);
+  app.add_manual(8);
   if (const auto parsed = muster::parse_command_line(app, argc, argv); parsed.ended) return parsed.status;
 
   // The lab's proxy for packages in its network namespace: apt and mmdebstrap read it from the environment.

@@ -98,4 +98,5 @@ CREATE TABLE token (
   certificate TEXT NOT NULL
 ) STRICT;
 CREATE INDEX event_by_node ON event (node, seq);
+CREATE INDEX event_by_time ON event (time);
 CREATE INDEX journal_by_run ON journal (run, seq);

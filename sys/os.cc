@@ -1,6 +1,8 @@
 #include "sys/os.h"
 #include "base/split.h"
 #include "base/utf8.h"
+#include "sys/open_fd.h"
+#include "sys/open_way.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,78 +28,6 @@
 extern char** environ;
 
 namespace muster {
-namespace {
-
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { close(); }
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-Error system_error(std::string_view what, const std::string& path, int number) {
-  Code code = Code::failed;
-  if (number == ENOENT || number == ENOTDIR) code = Code::not_found;
-  if (number == EACCES || number == EPERM || number == EROFS) code = Code::denied;
-  return fail(code, fmt::format("{} {}: {}", what, path, strerror(number)));
-}
-
-Status write_all(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("writing", path, errno);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return Ok{};
-}
-
-std::string parent_of(const std::string& path) {
-  size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// A rename is durable only once its folder is synced.
-Status sync_folder(const std::string& folder) {
-  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.open()) return system_error("opening", folder, errno);
-  // Some file systems (FAT, overlay variants) cannot sync a folder and return EINVAL; nothing is lost.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) return system_error("syncing", folder, errno);
-  return Ok{};
-}
-
-Status make_real_directories(const std::string& real, unsigned mode) {
-  struct stat info;
-  if (::stat(real.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) return Ok{};
-    return fail(Code::conflict, fmt::format("creating folder {}: a file with that name exists", real));
-  }
-  std::string parent = parent_of(real);
-  if (parent != real && parent != ".") TRY_(make_real_directories(parent, 0755));
-  if (::mkdir(real.c_str(), 0700) != 0) {
-    if (errno == EEXIST) return Ok{};
-    return system_error("creating folder", real, errno);
-  }
-  // Regardless of the umask.
-  if (::chmod(real.c_str(), mode) != 0) return system_error("setting the mode of", real, errno);
-  return Ok{};
-}
-
-}  // namespace
 
 Files::Files(std::string root) : root_(without_trailing_slashes(std::move(root))) {}
 
@@ -118,22 +48,10 @@ bool Files::is_directory(const std::string& path) const {
 }
 
 Result<std::string> Files::read(const std::string& path) const {
-  std::string where = real(path);
-  Fd fd(::open(where.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open()) return system_error("opening", where, errno);
-  std::string content;
-  struct stat info;
-  if (::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
-    content.reserve(static_cast<size_t>(info.st_size));
-  // The size that stat() reports for a /proc or /sys file is meaningless: read to the end.
-  std::array<char, 16384> buffer;
-  for (;;) {
-    ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("reading", where, errno);
-    if (n == 0) return content;
-    content.append(buffer.data(), static_cast<size_t>(n));
-  }
+  const std::string where = real(path);
+  const OpenFd fd(::open(where.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.open()) return file_error("opening", where, errno);
+  return read_bytes(fd.get(), where);
 }
 
 std::string Files::read_line(const std::string& path, std::string fallback) const {
@@ -160,65 +78,72 @@ Result<std::string> Files::read_link(const std::string& path) const {
   std::string where = real(path);
   std::array<char, 4096> buffer;
   ssize_t n = ::readlink(where.c_str(), buffer.data(), buffer.size());
-  if (n < 0) return system_error("reading link", where, errno);
+  if (n < 0) return file_error("reading link", where, errno);
   return std::string(buffer.data(), static_cast<size_t>(n));
 }
 
-Status Files::write(const std::string& path, const std::string& content, unsigned mode) const {
-  std::string where = real(path);
-  std::string folder = parent_of(where);
-  TRY_(make_real_directories(folder, 0755));
-  std::string temporary = where + ".XXXXXX";
-  Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd.open()) return system_error("creating", temporary, errno);
-  Status status = write_all(fd.get(), content, temporary);
-  if (status.ok() && ::fchmod(fd.get(), mode) != 0)
-    status = system_error("setting the mode of", temporary, errno);
-  if (status.ok() && ::fsync(fd.get()) != 0) status = system_error("syncing", temporary, errno);
-  if (status.ok() && ::rename(temporary.c_str(), where.c_str()) != 0)
-    status = system_error("replacing", where, errno);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return sync_folder(folder);
+Result<FileState> Files::look(const std::string& path) const {
+  const auto way = OpenWay::to(root_, path);
+  if (way.ok()) return way->look();
+  if (way.error().code == Code::not_found) return FileState();
+  return way.error();
+}
+
+Result<FileText> Files::open_text(const std::string& path) const {
+  TRY(const OpenWay way, OpenWay::through(root_, path));
+  return way.read();
+}
+
+Status Files::write(const std::string& path, const std::string& content, unsigned mode,
+                    FileOwner owner) const {
+  TRY(const OpenWay way, OpenWay::to(root_, path, OpenWay::Missing::make));
+  return way.write([&](int fd) { return write_bytes(fd, content, real(path)); }, mode, owner);
 }
 
 Status Files::write_raw(const std::string& path, const std::string& content) const {
-  std::string where = real(path);
-  Fd fd(::open(where.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  // /proc and /sys reject O_CREAT where the attribute does not exist, and some attributes reject O_APPEND.
-  if (!fd.open()) fd = Fd(::open(where.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd.open()) return system_error("opening", where, errno);
-  return write_all(fd.get(), content, where);
+  TRY(const OpenWay way, OpenWay::through(root_, path));
+  return way.append(content);
 }
 
-Status Files::make_directories(const std::string& path, unsigned mode) const {
-  return make_real_directories(real(path), mode);
-}
-
-Status Files::remove(const std::string& path) const {
-  std::string where = real(path);
-  if (::remove(where.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
-    return system_error("removing", where, errno);
+Status Files::make_directories(const std::string& path, unsigned mode, FileOwner owner) const {
+  TRY(const OpenWay made, OpenWay::into(root_, path, mode, owner));
+  (void)made;
   return Ok{};
 }
 
+Status Files::set_permissions(const std::string& path, unsigned mode, FileOwner owner) const {
+  TRY(const OpenWay way, OpenWay::to(root_, path));
+  return way.set_permissions(mode, owner);
+}
+
+Status Files::date_now(const std::string& path) const {
+  TRY(const OpenWay way, OpenWay::to(root_, path));
+  return way.date_now();
+}
+
+Status Files::move(const std::string& from, const std::string& to) const {
+  TRY(const OpenWay source, OpenWay::to(root_, from));
+  TRY(const OpenWay target, OpenWay::to(root_, to));
+  return source.move_to(target);
+}
+
+Status Files::remove(const std::string& path) const {
+  const auto way = OpenWay::to(root_, path);
+  if (way.ok()) return way->remove();
+  return way.error().code == Code::not_found ? Status(Ok{}) : way.error();
+}
+
+Status Files::remove_tree(const std::string& path) const {
+  const auto way = OpenWay::to(root_, path);
+  if (way.ok()) return way->remove_tree();
+  return way.error().code == Code::not_found ? Status(Ok{}) : way.error();
+}
+
 Status Files::symlink(const std::string& target, const std::string& link) const {
-  std::string where = real(link);
-  TRY_(make_real_directories(parent_of(where), 0755));
-  auto present = read_link(link);
+  TRY(const OpenWay way, OpenWay::to(root_, link, OpenWay::Missing::make));
+  const auto present = way.read_link();
   if (present.ok() && *present == target) return Ok{};
-  // Replaced by rename, so that readers never see it missing.
-  std::string temporary = fmt::format("{}.{}", where, ::getpid());
-  ::unlink(temporary.c_str());
-  if (::symlink(target.c_str(), temporary.c_str()) != 0) return system_error("linking", where, errno);
-  if (::rename(temporary.c_str(), where.c_str()) != 0) {
-    int number = errno;
-    ::unlink(temporary.c_str());
-    return system_error("linking", where, number);
-  }
-  return sync_folder(parent_of(where));
+  return way.make_link(target);
 }
 
 namespace {
@@ -228,16 +153,16 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr DurationMs kReapMs = 5 * kSecond;
 
 struct Pipe {
-  Fd reader;
-  Fd writer;
+  OpenFd reader;
+  OpenFd writer;
 };
 
 // The child's descriptors 0 to 2 are replaced, so ours must be above 2, even in a process without stdio.
-Fd above_stdio(int fd) {
-  if (fd < 0 || fd > 2) return Fd(fd);
+OpenFd above_stdio(int fd) {
+  if (fd < 0 || fd > 2) return OpenFd(fd);
   int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
   ::close(fd);
-  return Fd(higher);
+  return OpenFd(higher);
 }
 
 Result<Pipe> make_pipe() {
@@ -250,15 +175,15 @@ Result<Pipe> make_pipe() {
 }
 
 // The input as an anonymous file: the child reads it at its own pace, and there is no SIGPIPE.
-Result<Fd> make_input(const std::string& input) {
+Result<OpenFd> make_input(const std::string& input) {
   if (input.empty()) {
-    Fd null = above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    OpenFd null = above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!null.open()) return fail(Code::unavailable, fmt::format("opening /dev/null: {}", strerror(errno)));
     return null;
   }
-  Fd file = above_stdio(::memfd_create("muster-input", MFD_CLOEXEC));
+  OpenFd file = above_stdio(::memfd_create("muster-input", MFD_CLOEXEC));
   if (!file.open()) return fail(Code::unavailable, fmt::format("making an input file: {}", strerror(errno)));
-  TRY_(write_all(file.get(), input, "the program's input"));
+  TRY_(write_bytes(file.get(), input, "the program's input"));
   ::lseek(file.get(), 0, SEEK_SET);
   return file;
 }
@@ -291,6 +216,7 @@ Result<pid_t> spawn(const Command& command, int in, int out, int err) {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
+  if (command.folder >= 0) posix_spawn_file_actions_addfchdir_np(&actions, command.folder);
   posix_spawn_file_actions_adddup2(&actions, in, 0);
   posix_spawn_file_actions_adddup2(&actions, out, 1);
   posix_spawn_file_actions_adddup2(&actions, err, 2);
@@ -318,7 +244,7 @@ Result<pid_t> spawn(const Command& command, int in, int out, int err) {
 // One running child: its pipes, its exit, its deadline.
 class Child {
  public:
-  Child(const Command& command, pid_t pid, Fd out, Fd err)
+  Child(const Command& command, pid_t pid, OpenFd out, OpenFd err)
       : command_(command),
         pid_(pid),
         out_(std::move(out)),
@@ -369,7 +295,7 @@ class Child {
   }
 
   // Reads the available bytes; closes the descriptor at the end of the stream.
-  void drain(Fd& fd, std::string& into) {
+  void drain(OpenFd& fd, std::string& into) {
     std::array<char, 65536> buffer;
     while (fd.open()) {
       ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
@@ -407,7 +333,7 @@ class Child {
 
   const Command& command_;
   pid_t pid_;
-  Fd out_, err_, exit_fd_;
+  OpenFd out_, err_, exit_fd_;
   SteadyClock::time_point deadline_;
   int status_ = 0;
   bool exited_ = false;
@@ -419,7 +345,7 @@ class LinuxProcess : public Process {
   Result<Output> run(const Command& command) override {
     if (command.argv.empty() || command.argv[0].empty())
       return fail(Code::invalid, "empty command: no program given");
-    TRY(Fd in, make_input(command.input));
+    TRY(OpenFd in, make_input(command.input));
     TRY(Pipe out, make_pipe());
     TRY(Pipe err, make_pipe());
     TRY(pid_t pid, spawn(command, in.get(), out.writer.get(), err.writer.get()));

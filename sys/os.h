@@ -2,7 +2,10 @@
 //
 // Files is rooted: `Files("/")` in production, `Files("/tmp/x")` over a recorded host or a test folder; every
 // path given to it is absolute within that root. Writes are atomic (temporary file, fsync, rename, fsync of
-// the folder). Process runs programs by argument vector, never through a shell, and always under a deadline.
+// the folder). All that changes something, look() and open_text() open the path part by part: root follows no
+// link of another user, and nothing leaves the root (sys/open_way.h); the refusal is Code::denied. The other
+// reads follow every link. Process runs programs by argument vector, never through a shell, and always under
+// a deadline.
 // Thread: both are stateless and may be shared.
 #pragma once
 
@@ -14,6 +17,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "sys/file_state.h"
 
 namespace muster {
 
@@ -35,13 +39,25 @@ class Files {
   std::vector<std::string> list(const std::string& path) const;
   // Target of a symbolic link, as stored.
   Result<std::string> read_link(const std::string& path) const;
+  // Of what is at the path, without following it; `exists` is false if nothing is.
+  Result<FileState> look(const std::string& path) const;
+  // A regular file and its state, from one open. not_found; conflict: not a regular file.
+  Result<FileText> open_text(const std::string& path) const;
   // Atomic. Creates parent folders. `mode` as in chmod.
-  Status write(const std::string& path, const std::string& content, unsigned mode = 0644) const;
+  Status write(const std::string& path, const std::string& content, unsigned mode = 0644,
+               FileOwner owner = {}) const;
   // Not atomic: for /proc, /sys and append-only logs.
   Status write_raw(const std::string& path, const std::string& content) const;
-  Status make_directories(const std::string& path, unsigned mode = 0755) const;
+  // Mode and owner are those of a new folder; an existing one stays as it is.
+  Status make_directories(const std::string& path, unsigned mode = 0755, FileOwner owner = {}) const;
+  // Where they differ. Of a link only the owner.
+  Status set_permissions(const std::string& path, unsigned mode, FileOwner owner = {}) const;
+  Status date_now(const std::string& path) const;
+  // Replaces a file, a link or an empty folder of that name.
+  Status move(const std::string& from, const std::string& to) const;
   // No error when it is already gone.
   Status remove(const std::string& path) const;
+  Status remove_tree(const std::string& path) const;
   Status symlink(const std::string& target, const std::string& link) const;
 
  private:
@@ -59,6 +75,8 @@ struct Command {
   bool clean_env = false;  // `env` is the whole environment
   // Bytes of stdout and stderr together; a program that writes more is killed (Code::failed). 0: no limit.
   size_t max_output = 0;
+  // An open folder to run in, instead of `cwd`. -1: none.
+  int folder = -1;
 };
 
 struct Output {

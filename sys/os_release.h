@@ -8,9 +8,9 @@ namespace muster {
 
 // All empty if there is no such file.
 inline OsRelease os_release(const Files& files) {
-  auto text = files.read("/etc/os-release");
-  if (!text.ok()) text = files.read("/usr/lib/os-release");
-  return parse_os_release(text.value_or(""));
+  auto file = files.open_text("/etc/os-release");  // often a link, which must not lead out of the tree
+  if (!file.ok()) file = files.open_text("/usr/lib/os-release");
+  return parse_os_release(file.value_or({}).text);
 }
 
 }  // namespace muster

@@ -294,6 +294,13 @@ Result<std::string> certificate_fingerprint(const std::string& certificate_pem) 
   return fingerprint(chain.front().get());
 }
 
+Result<std::vector<std::string>> certificate_fingerprints(const std::string& certificates_pem) {
+  TRY(const auto chain, read_certificates(certificates_pem));
+  std::vector<std::string> out;
+  for (const auto& one : chain) out.push_back(fingerprint(one.get()));
+  return out;
+}
+
 Result<std::string> public_key_fingerprint(const std::string& pem) {
   std::vector<CertificatePtr> chain;
   CsrPtr csr;

@@ -55,8 +55,10 @@ struct CertificateInfo {
 };
 Result<CertificateInfo> read_certificate(const std::string& certificate_pem);
 
-// "sha256:<hex>" over the DER form.
+// "sha256:<hex>" over the DER form; of the first certificate in the text.
 Result<std::string> certificate_fingerprint(const std::string& certificate_pem);
+// Of all in the text, in order.
+Result<std::vector<std::string>> certificate_fingerprints(const std::string& certificates_pem);
 // "sha256:<hex>" of the public key in a CSR or certificate: equal for the same key.
 Result<std::string> public_key_fingerprint(const std::string& pem);
 

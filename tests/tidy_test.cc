@@ -179,6 +179,21 @@ Complaints named_distribution(const Source& source) {
   return bad;
 }
 
+// Steps write below folders of others: by path, root would follow their links. Files opens the way.
+Complaints changed_by_path(const Source& source) {
+  static const std::regex call(
+      R"re(\b(fs|filesystem)::(rename|remove|remove_all|permissions|create_\w+|copy\w*|resize_file)\()re"
+      R"re(|(^|[^\w>])::(chown|lchown|chmod|rename|unlink|mkdir|symlink|link|truncate)\()re"
+      R"re(|(^|[^\w:.>])(lchown|chmod|utimensat)\()re");
+  Complaints bad;
+  if (!source.path.starts_with("agent/steps/") && !source.path.starts_with("agent/storage/")) return bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(code_of(source.text)))
+    if (++number; std::regex_search(line, call))
+      bad.push_back(source.path + ":" + std::to_string(number) + ": changes a path: use Files of sys/os.h");
+  return bad;
+}
+
 // Paths of the machine it was written on.
 Complaints forbidden_text(const Source& source) {
   static const std::string text =
@@ -271,6 +286,12 @@ TEST_CASE("tidy: every rule can fail", "[tidy]") {
   CHECK(named_distribution({"agent/a.cc", "// Debian's\nf(\"DEBIAN_FRONTEND\");  /* Ubuntu\n*/\n"}).empty());
   CHECK(named_distribution({"agent/a.cc", "f(\"iqn.1993-08.org.debian:01:{}\", \"gpu-ubuntu\");\n"}).empty());
   CHECK(named_distribution({"tests/a.cc", "f(\"debian\");\n"}).empty());
+  CHECK(changed_by_path(
+            {"agent/steps/a.cc", "  fs::rename(a, b, e);\n  if (::chown(p, 1, 1))\n  chmod(p, 1);\n"})
+            .size() == 3);
+  CHECK(changed_by_path({"agent/steps/a.cc", "  files.remove(x);\n  steps::link(x);\n  // ::chown(x)\n"})
+            .empty());
+  CHECK(changed_by_path({"sys/a.cc", "  ::chmod(x, 1);\n"}).empty());
   CHECK(forbidden_text({"a.md", std::string("see /wo") + "rk/x\n"}).size() == 1);
 
   CHECK(orphans({{"CMakeLists.txt", "GLOBS base/*.cc"},
@@ -292,6 +313,7 @@ TEST_CASE("tidy: nothing is said that must not be", "[tidy]") {
   CHECK(over_tree(strict_json, is_cpp) == "");
   CHECK(over_tree(foreign_json, is_cpp) == "");
   CHECK(over_tree(named_distribution, is_cpp) == "");
+  CHECK(over_tree(changed_by_path, is_cpp) == "");
   CHECK(over_tree(forbidden_text, [](const std::string&) { return true; }) == "");
 }
 

@@ -14,6 +14,8 @@
 //   optional(name, help)   the member keeps its initialiser, the default, if it is absent or an empty text
 //   flat(name)             the parameters of this member's struct stand beside the others
 //
+// Behind the help text, kMayBeSecret declares what StepModule::parameters calls "secret".
+//
 // Members: what a record may have (base/record.h), and Texts. std::optional: a parameter without default.
 // Json: a value of any form, or of the form of its initialiser (`Json options = Json::object()`). Other
 // members are filled by `complete`, which also holds the rules that a type cannot express.
@@ -52,6 +54,8 @@ struct Texts : std::vector<std::string> {
 Status read_own(const Json& json, Texts& out);
 Json to_json(const Texts& texts);
 
+inline constexpr bool kMayBeSecret = true;
+
 namespace parameters {
 
 template <typename T>
@@ -82,10 +86,11 @@ struct Describer {
   Json& out;
   const W& initial;
   template <typename T>
-  void parameter(const char* name, T W::*member, bool required, const char* help) {
+  void parameter(const char* name, T W::*member, bool required, const char* help, bool secret = false) {
     const T& value = initial.*member;
-    out.push_back(
-        described(name, type_of(value), required, help, required ? Json() : record::written(value)));
+    Json one = described(name, type_of(value), required, help, required ? Json() : record::written(value));
+    if (secret) one["secret"] = true;
+    out.push_back(std::move(one));
   }
   template <typename T>
   void flat(T W::*member) {
@@ -99,7 +104,7 @@ struct Filler {
   record::Object& object;
   W& out;
   template <typename T>
-  void parameter(const char* name, T W::*member, bool required, const char*) {
+  void parameter(const char* name, T W::*member, bool required, const char*, bool = false) {
     const Json* found = object.find(name, required);
     if (!found || (!required && found->is_string() && found->template get_ref<const std::string&>().empty()))
       return;

@@ -18,6 +18,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "base/secrets.h"
 #include "base/time.h"
 #include "sys/os.h"
 
@@ -39,6 +40,7 @@ struct StepContext {
   std::string folder = "/run";  // for data passed between steps of one agent; `{folder}` in options
   bool root = true;             // false: the agent runs as an unprivileged user
   DurationMs pause = kSecond;   // between two looks at what a step waits for
+  SecretMask secrets = {};      // those of the current order
 };
 
 enum class Holds { yes, no, not_applicable };
@@ -52,7 +54,9 @@ struct CheckResult {
 struct StepModule {
   std::string name;
   std::string help;  // one paragraph
-  // [{"name","type":"string|int|bool|list|object","required","default","help"}...]; unknown ones are errors.
+  // [{"name","type":"string|int|bool|list|object","required","default","help","secret"}...]; unknown ones are
+  // errors. "secret": true where a value may be a secret: the module puts it into no argument of a program.
+  // Elsewhere a playbook with "secret:NAME" is refused.
   Json parameters = Json::array();
   std::function<Result<CheckResult>(StepContext&, const Json& params)> check;
   std::function<Status(StepContext&, const Json& params)> apply;   // null: a pure test, `check` decides

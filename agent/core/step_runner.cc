@@ -40,8 +40,7 @@ class StepRun {
       const TimeMs begun = now_();
       emit_("progress",
             {{"done", i}, {"total", order_.steps.size()}, {"unit", "steps"}, {"text", order_.steps[i].id}});
-      StepEnd end = one(i);
-      record(i, end, now_() - begun);
+      record(i, without_secrets(one(i)), now_() - begun);
     }
     Json counts = Json::object();
     for (const auto& [status, count] : counts_) counts[status] = count;
@@ -51,6 +50,14 @@ class StepRun {
   }
 
  private:
+  // The only way out of a module.
+  StepEnd without_secrets(StepEnd end) const {
+    end.message = context_.secrets.text(end.message);
+    end.diff = context_.secrets.text(end.diff);
+    end.result = context_.secrets.json(end.result);
+    return end;
+  }
+
   StepEnd one(size_t i) {
     if (stopped_) return {"incomplete", "not run: " + stop_reason_, ""};
     if (context_.cancelled && context_.cancelled()) return {"incomplete", "cancelled", "", Json(), true};
@@ -231,7 +238,8 @@ std::optional<UnmetStep> first_unmet(StepContext& context, const std::vector<wir
     Status met = unmet(step.module, step.params);
     if (met.ok() && step.verify.is_object())
       met = unmet(step.verify.value("module", ""), step.verify.value("params", Json::object()));
-    if (!met.ok()) return UnmetStep{step.id, met.error().message, met.error().code == Code::denied};
+    if (!met.ok())
+      return UnmetStep{step.id, context.secrets.text(met.error().message), met.error().code == Code::denied};
   }
   return {};
 }

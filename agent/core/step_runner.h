@@ -37,7 +37,7 @@ Result<StepOrder> step_order_from_json(const Json& params, const StepContext& co
 // unit, text}) as it goes. The outcome's result is {"steps": [the same data...], "counts": {status: n},
 // "denied"?}; its status fails with the first failed or incomplete mandatory step, Code::cancelled when that
 // was because of StepContext::cancelled. "denied" is the id of that step if its module gave Code::denied.
-// `now` is only used to measure how long each step took.
+// Nothing of it has a value of StepContext::secrets. `now` is only used to measure how long each step took.
 WorkOutcome run_steps(StepContext& context, const StepOrder& order, const std::function<TimeMs()>& now,
                       const WorkRunner::Emit& emit);
 

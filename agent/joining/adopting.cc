@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/record.h"
+#include "base/secrets.h"
 
 namespace muster {
 
@@ -40,21 +41,10 @@ std::string unit(const std::string& folder) {
       folder);
 }
 
-constexpr char kSecret[] =
-    "secret:";  // controller/trust/vault.h: a reference, resolved when an order is sent
-
-bool holds_secret(const Json& params) {
-  if (params.is_string()) return params.get_ref<const std::string&>().find(kSecret) != std::string::npos;
-  if (params.is_structured())
-    for (const auto& value : params)
-      if (holds_secret(value)) return true;
-  return false;
-}
-
 Json preview_step(StepContext& context, const StepModule& module, const wire::Step& step) {
   Json out = {
       {"step", step.id}, {"module", step.module}, {"outcome", "unknown"}, {"diff", ""}, {"message", ""}};
-  if (holds_secret(step.params)) {
+  if (refers_to_secret(step.params)) {
     out["outcome"] = "secret";
     return out;
   }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
 
+#include "base/digest.h"
 #include "base/json_dump.h"
 #include "sys/contain.h"
 #include "sys/http/http.h"
@@ -113,11 +115,11 @@ Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
   return it->get<uint64_t>();
 }
 
-Result<wire::JoinReply> request_certificate(HttpClient& client, const std::string& verb,
-                                            const Json& message) {
+Result<wire::JoinReply> request_certificate(HttpClient& client, const std::string& verb, const Json& message,
+                                            const std::string& query = "") {
   HttpRequest request;
   request.method = "POST";
-  request.target = "/agent/v1/" + verb;
+  request.target = "/agent/v1/" + verb + query;
   request.headers["Content-Type"] = "application/json";
   request.body = dump_json(message);
   TRY(const HttpResponse response, client.request(request, kPostDeadline));
@@ -125,15 +127,21 @@ Result<wire::JoinReply> request_certificate(HttpClient& client, const std::strin
   return wire::join_reply_from_json(json);
 }
 
-// The connection was verified with the pinned CA; the received CA is checked as well, because it is stored.
+// The connection was verified with a trusted CA; the received one is checked as well, because it is stored.
 Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem,
-                            const std::string& csr_pem, const std::string& pin) {
+                            const std::string& csr_pem, const std::vector<std::string>& trusted) {
   TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
-  if (ca != pin) return fail(Code::denied, "the controller's CA differs from the pinned one");
+  if (std::find(trusted.begin(), trusted.end(), ca) == trusted.end())
+    return fail(Code::denied, "the controller's CA differs from the pinned one");
   TRY(const std::string ours, pki::public_key_fingerprint(csr_pem));
   TRY(const std::string theirs, pki::public_key_fingerprint(reply.certificate_pem));
   if (ours != theirs) return fail(Code::denied, "the controller returned a certificate for a different key");
   return Credentials{key_pem, reply.certificate_pem, reply.ca_pem};
+}
+
+// "?ca=..." for the controller; "" if there is nothing to report.
+std::string trusts_query(char separator, const std::string& trusts) {
+  return trusts.empty() ? "" : fmt::format("{}{}={}", separator, wire::kTrusts, query_value(trusts));
 }
 
 class HttpLink : public RenewableLink {
@@ -154,13 +162,17 @@ class HttpLink : public RenewableLink {
   void poll(const std::vector<std::string>& have, Orders done) override {
     std::string target = poll_path_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
+    target += trusts_query('&', trusts_);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
       Result<wire::PollReply> reply = fail(Code::invalid, "invalid response: see the agent's log");
       contain_exceptions("an answer with orders", [&] {
         reply = poll_orders(client, target + (on_trial_ && on_trial_() ? "&trial=1" : "") +
                                         (storage_ ? "&storage=" + query_value(storage_()) : ""));
       });
-      reactor_.post([done, reply = std::move(reply)] { done(reply); });
+      reactor_.post([this, done, reply = std::move(reply)] {
+        if (reply.ok() && reply->renew && renew_) renew_();
+        done(reply);
+      });
     });
   }
 
@@ -179,12 +191,17 @@ class HttpLink : public RenewableLink {
     TRY(auto posts, make_http_client(client_options(url_, credentials)));
     polls_.replace(std::move(polls));
     posts_.replace(std::move(posts));
+    report(credentials);
     return Ok{};
   }
 
+  void on_renew(std::function<void()> renew) override { renew_ = std::move(renew); }
+  void report(const Credentials& in_use) { trusts_ = trust_of(in_use); }
+
  private:
   Reactor& reactor_;
-  std::string url_, poll_path_;
+  std::string url_, poll_path_, trusts_;
+  std::function<void()> renew_;
   std::function<bool()> on_trial_;  // these two outlive the lanes, which call them
   std::function<std::string()> storage_;
   Lane polls_, posts_;
@@ -203,15 +220,44 @@ Renewal::Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, 
 
 void Renewal::look() {
   reactor_.after(kDay, [this] { look(); });
-  auto present = read_credentials(files_, folder_);
-  if (!present.ok() || !renewal_due(present->certificate_pem, reactor_.now())) return;
+  link_.on_renew([this] { renew_soon(); });
+  const auto present = read_credentials(files_, folder_);
+  if (!present.ok()) return;
+  // The agent may have been killed between the two.
+  if (const Status pinned = keep_pin(present->ca_pem); !pinned.ok())
+    log::warning("the pin of the controller's CA could not be updated", {{"error", pinned.error().message}});
+  if (!busy_ && renewal_due(present->certificate_pem, reactor_.now())) begin(*present);
+}
+
+void Renewal::renew_soon() {
+  if (busy_ || (begun_ && reactor_.steady() - begun_ < kMinute)) return;
+  if (const auto present = read_credentials(files_, folder_); present.ok()) begin(*present);
+}
+
+void Renewal::begin(const Credentials& present) {
+  busy_ = true;
+  begun_ = reactor_.steady();
   auto fresh = std::make_shared<Result<Credentials>>(fail(Code::failed, "not requested"));
-  reactor_.offload([this, present = *present, fresh] { *fresh = renew(config_.url, config_.node, present); },
-                   [this, fresh] { keep(*fresh); });
+  reactor_.offload([this, present, fresh] { *fresh = renew(config_.url, config_.node, present); },
+                   [this, fresh] {
+                     busy_ = false;
+                     keep(*fresh);
+                   });
+}
+
+// By the pin an adoption recognises the controller.
+Status Renewal::keep_pin(const std::string& ca_pem) const {
+  auto config = read_config(files_, folder_);
+  if (!config.ok()) return Ok{};  // without the file there is no pin
+  TRY(const std::string pin, pki::certificate_fingerprint(ca_pem));
+  if (config->ca_pin == pin) return Ok{};
+  config->ca_pin = pin;
+  return write_config(files_, folder_, *config);
 }
 
 void Renewal::keep(const Result<Credentials>& fresh) {
-  const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
+  Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
+  if (kept.ok()) kept = keep_pin(fresh->ca_pem);
   if (!kept.ok())
     return log::warning("the certificate could not be renewed; retrying tomorrow",
                         {{"error", kept.error().message}});
@@ -253,18 +299,31 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
   client_settings.peer_organization =
       kControllerOrganization;  // other nodes have certificates of the same CA
   client_settings.ignore_certificate_times = true;
+  client_settings.reserved_port = true;
   TRY(auto client, make_http_client(client_settings));
   TRY(const wire::JoinReply reply, request_certificate(*client, "join", wire::to_json(message)));
   if (node) *node = reply.node;
-  return checked(reply, options.key_pem, message.csr_pem, pin);
+  return checked(reply, options.key_pem, message.csr_pem, {pin});
 }
 
 Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present) {
   TRY(const std::string csr, pki::make_csr(present.key_pem, node));
-  TRY(const std::string pin, pki::certificate_fingerprint(present.ca_pem));
+  TRY(const auto trusted, pki::certificate_fingerprints(present.ca_pem));
   TRY(auto client, make_http_client(client_options(url, present)));
-  TRY(const wire::JoinReply reply, request_certificate(*client, "renew", {{"csr_pem", csr}}));
-  return checked(reply, present.key_pem, csr, pin);
+  TRY(const wire::JoinReply reply,
+      request_certificate(*client, "renew", {{"csr_pem", csr}}, trusts_query('?', trust_of(present))));
+  return checked(reply, present.key_pem, csr, trusted);
+}
+
+std::string trust_of(const Credentials& credentials) {
+  const size_t last = credentials.ca_pem.rfind("-----BEGIN CERTIFICATE-----");
+  const auto own = pki::read_certificate(credentials.certificate_pem);
+  if (last == std::string::npos || !own.ok()) return "";
+  // At the time of its making, as this machine's clock may be wrong.
+  const bool of_last = pki::verify_certificate(credentials.ca_pem.substr(last), credentials.certificate_pem,
+                                               own->not_before + kDay)
+                           .ok();
+  return of_last ? sha256(credentials.ca_pem) : "incomplete";
 }
 
 Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const std::string& url,
@@ -273,8 +332,10 @@ Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const st
                                                       std::function<std::string()> storage) {
   TRY(auto polls, make_http_client(client_options(url, credentials)));
   TRY(auto posts, make_http_client(client_options(url, credentials)));
-  return std::unique_ptr<RenewableLink>(std::make_unique<HttpLink>(
-      reactor, url, std::move(polls), std::move(posts), identity, std::move(storage)));
+  auto link = std::make_unique<HttpLink>(reactor, url, std::move(polls), std::move(posts), identity,
+                                         std::move(storage));
+  link->report(credentials);
+  return std::unique_ptr<RenewableLink>(std::move(link));
 }
 
 }  // namespace muster

@@ -4,7 +4,8 @@
 // Owned by agent/main.cc. Blocking HTTP calls run in two threads of the link's own (one for the long poll,
 // one for events), so that posting an event never waits for a poll; answers are delivered through the
 // reactor. The controller is authenticated by its CA only: the join accepts and stores the CA if its SHA-256
-// is the pinned one.
+// is the pinned one. While the controller's CA is replaced, ca.pem has two certificates, of which the first
+// one signs the controller's certificate (docs/decisions/0058-replacing-the-ca.md).
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "agent/core/agent.h"
 #include "agent/core/identity.h"
+#include "base/steady.h"
 #include "base/wire.h"
 #include "sys/os.h"
 #include "sys/reactor.h"
@@ -36,10 +38,16 @@ std::string query_value(const std::string& text);
 // conflict: it is too early to renew.
 Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present);
 
+// What the agent reports of the CAs that it trusts: the digest of ca.pem; "incomplete" while its certificate
+// is not of the last one of them, "" if there is none.
+std::string trust_of(const Credentials& credentials);
+
 // A link whose certificate can be replaced while it is up: pending calls finish with the old one.
 class RenewableLink : public ControllerLink {
  public:
   virtual Status use(const Credentials& credentials) = 0;
+  // `renew` is called, on the reactor's thread, with each answer that has PollReply::renew.
+  virtual void on_renew(std::function<void()> renew) = 0;
 };
 // Each request for orders includes the agent's identity, because a controller that was restarted, or whose
 // database was restored, has not received the hello. `storage` returns the state of the node's storage
@@ -53,24 +61,29 @@ Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const st
 bool renewal_due(const std::string& certificate_pem, TimeMs now);
 
 // The agent's certificate is replaced automatically long before it expires. Checked when the agent starts and
-// once a day; due after two thirds of its lifetime, by this machine's clock. The key stays; the new
-// certificate is on the disk before it is used. A failure is logged and retried the next day. Thread: the
-// reactor's.
+// once a day; due after two thirds of its lifetime, by this machine's clock, or when the controller says so,
+// but then once a minute at most. The key stays; the new certificate is on the disk before it is used, and
+// then the pin in agent.json. A failure is logged and retried the next day. Thread: the reactor's.
 class Renewal {
  public:
   // All arguments must outlive the reactor's run.
   Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder,
           AgentConfig config);
-  void look();  // checks now, and every day from now on
+  void look();  // checks now, and every day from now on; from the first time on it obeys the controller
 
  private:
+  void renew_soon();
+  void begin(const Credentials& present);
   void keep(const Result<Credentials>& fresh);
+  Status keep_pin(const std::string& ca_pem) const;
 
   RealReactor& reactor_;
   const Files& files_;
   RenewableLink& link_;
   const std::string folder_;
   const AgentConfig config_;
+  bool busy_ = false;
+  SteadyMs begun_ = {};  // the last renewal
 };
 
 }  // namespace muster

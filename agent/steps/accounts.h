@@ -14,15 +14,9 @@ namespace muster::steps {
 // As in /etc/shadow; empty if it has no line for this user.
 std::string password_field(const Files& files, const std::string& name);
 
-// The result of lstat(2) for a path.
-struct FileState {
-  bool exists = false, directory = false, regular = false, link = false;
-  unsigned mode = 0;
-  int64_t uid = -1, gid = -1;
-  int64_t modified_us = 0;  // mtime, microseconds of wall clock time
-};
+// As Files::look(); a path on which a link is refused counts as one without a file: what is done to it then
+// reports the link.
 FileState look(const Files& files, const std::string& path);
-Status date_now(const Files& files, const std::string& path);
 
 // The mode and owner that a file must have. -1: any.
 struct Access {
@@ -40,7 +34,5 @@ Result<int64_t> uid_of(const Files& files, const std::string& owner);
 Result<int64_t> gid_of(const Files& files, const std::string& group);
 // Describes how mode, owner or group differ; "" if they do not. A `uid` or `gid` of -1 is not compared.
 std::string permission_diff(const FileState& state, unsigned mode, int64_t uid, int64_t gid);
-// Sets mode, owner and group where they differ. A `uid` or `gid` of -1 is not changed.
-Status set_permissions(const Files& files, const std::string& path, unsigned mode, int64_t uid, int64_t gid);
 
 }  // namespace muster::steps

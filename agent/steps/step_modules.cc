@@ -36,7 +36,7 @@ std::string value_text(const Json& value) {
 }
 
 void say(const StepContext& context, const std::string& text) {
-  if (context.say) context.say(text);
+  if (context.say) context.say(context.secrets.text(text));
 }
 
 bool is_cancelled(const StepContext& context) { return context.cancelled && context.cancelled(); }

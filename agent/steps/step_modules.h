@@ -107,7 +107,8 @@ class Diff {
 };
 // A text as it is, any other value as JSON.
 std::string value_text(const Json& value);
-void say(const StepContext& context, const std::string& text);  // reports progress, one line
+// Reports progress, one line, without secrets: modules use this, not StepContext::say.
+void say(const StepContext& context, const std::string& text);
 bool is_cancelled(const StepContext& context);
 // Holds once `lacking` returns ""; it is called again after StepContext::pause. Its errors are retried too:
 // a server may be starting.

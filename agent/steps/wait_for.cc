@@ -56,7 +56,7 @@ Result<CheckResult> look(StepContext& context, const Conditions& want, DurationM
     if (want.skipped == out->exit_code) return CheckResult{Holds::not_applicable, trim(out->out)};
     if (!out->ok())
       return differs(
-          fmt::format("`{}` exited with {}{}", join(want.command, " "), out->exit_code, failure_text(*out)));
+          fmt::format("`{}` exited with {}{}", want.command.front(), out->exit_code, failure_text(*out)));
   }
   return holds();
 }

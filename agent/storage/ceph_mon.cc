@@ -21,8 +21,9 @@ struct Monitor {
 MUSTER_PARAMETERS(Monitor, required(name, "name of the node"), required(fsid, "fsid of the cluster"),
                   required(mons, "[{name, address}] of all monitors"),
                   required(fs, "name of the file system that the client key is for"),
-                  required(mon_key, "secret:ceph-mon-key"), required(admin_key, "secret:ceph-admin-key"),
-                  required(client_key, "secret:ceph-client-key"),
+                  required(mon_key, "secret:ceph-mon-key", kMayBeSecret),
+                  required(admin_key, "secret:ceph-admin-key", kMayBeSecret),
+                  required(client_key, "secret:ceph-client-key", kMayBeSecret),
                   required(may_create, "true if no OSD of this cluster was found on any member's disk"),
                   required(disks, "disks, as in the step `ceph_osds`"),
                   optional(deadline_seconds, kCephDeadline))

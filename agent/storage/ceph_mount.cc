@@ -67,7 +67,7 @@ Status apply_mount(StepContext& context, const CephMount& want) {
   TRY_(wait_for_storage(context, want.deadline_seconds,
                         [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
   TRY_(set_flags(context, want.target, kSafeFlags));
-  return set_permissions(context.files, want.target, kOpen, -1, -1);
+  return context.files.set_permissions(want.target, kOpen);
 }
 
 }  // namespace

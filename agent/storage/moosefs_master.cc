@@ -234,10 +234,9 @@ Status take_copy(StepContext& context, const MooseFsCopy& copy) {
 Status make_empty(StepContext& context) {
   const std::string path = moosefs_folder(context.files) + "/master/metadata.mfs";
   TRY(const std::string empty, context.files.read("/var/lib/mfs/metadata.mfs.empty"));
-  TRY_(context.files.write(path, empty, 0640));
   TRY(const int64_t uid, uid_of(context.files, kMooseFsUser));
   TRY(const int64_t gid, gid_of(context.files, kMooseFsUser));
-  return set_permissions(context.files, path, 0640, uid, gid);
+  return context.files.write(path, empty, 0640, {uid, gid});
 }
 
 // Metadata loggers fetch an image once an hour, but the master writes one only every hour and when it ends.

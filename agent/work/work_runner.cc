@@ -218,6 +218,7 @@ class RealWorkRunner : public WorkRunner {
 
   StepContext context_for(const wire::WorkOrder& order, const Emit& emit) {
     StepContext context{files_, process_, node_};
+    context.secrets = SecretMask(order.secrets);
     if (emit)
       context.say = [emit](const std::string& text) { emit("log", {{"level", "info"}, {"text", text}}); };
     context.cancelled = [this] { return cancelled_.load(); };

@@ -4,6 +4,7 @@
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/link/event_log.h"
+#include "controller/link/link_hub.h"
 #include "controller/metrics/exposition.h"
 #include "controller/metrics/service/metrics_service.h"
 #include "controller/power/service/power_service.h"
@@ -64,6 +65,7 @@ void revoke_certificate(const CallPtr& call) {
   const NodeName node = row->node;
   call->services.store.write({*row}, [call, node](Status written) {
     if (!written.ok()) return call->error(written.error());
+    call->services.link.hang_up(node);
     call->record(node, "certificate", {{"action", "revoked"}, {"serial", call->arg("serial")}});
     call->ok({{"serial", call->arg("serial")}, {"node", node}});
   });

@@ -7,6 +7,7 @@
 #include "base/mac.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
+#include "base/unified_diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"

@@ -11,6 +11,7 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
+#include "base/unified_diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"

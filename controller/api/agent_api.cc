@@ -13,18 +13,18 @@
 #include "controller/boot/boot.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/image/service/image_service.h"
-#include "controller/link/discovery.h"
 #include "controller/link/link_hub.h"
+#include "controller/trust/authority.h"
 #include "sys/log.h"
 
 namespace muster::api {
 namespace {
 
-// Applies while discovery is off. After ten minutes of rejections a RAM system reboots from disk.
-bool refuse_undeclared(const CallPtr& call) {
-  if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
-  call->error(fail(Code::denied, "this machine is not declared, and discovery is off"));
-  return true;
+// True if the agent reports CAs, and they are not those that it is to trust now.
+bool trusts_others(const Call& call) {
+  if (!mac_of_unknown(call.agent).empty()) return false;  // it joins again soon
+  const std::string reported = call.query(wire::kTrusts);
+  return !reported.empty() && reported != call.services.authority.trust();
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ void agent_join(const CallPtr& call) {
         log::warning("join refused", {{"remote", call->request.remote}, {"why", reply.error().message}});
         call->error(reply.error());
       },
-      call->request.remote);
+      call->request.remote, call->request.remote_port);
 }
 
 void agent_renew(const CallPtr& call) {
@@ -55,14 +55,16 @@ void agent_renew(const CallPtr& call) {
   if (const auto read = reader.finish(); !read.ok()) return call->error(read.error());
   const auto row = call->services.store.certificate(call->request.peer_serial);
   if (!row.ok()) return call->error(row.error());
-  call->services.boot.renew(call->agent, csr, row->issued, [call](Result<wire::JoinReply> reply) {
-    if (!reply.ok()) return call->error(reply.error());
-    call->ok(wire::to_json(*reply));
-  });
+  call->services.boot.renew(
+      call->agent, csr, row->issued,
+      [call](Result<wire::JoinReply> reply) {
+        if (!reply.ok()) return call->error(reply.error());
+        call->ok(wire::to_json(*reply));
+      },
+      trusts_others(*call));
 }
 
 void agent_orders(const CallPtr& call) {
-  if (refuse_undeclared(call)) return;
   const auto ids = split(call->query("have"), ',');
   std::set<std::string> have(ids.begin(), ids.end());
   Presence present;
@@ -71,14 +73,18 @@ void agent_orders(const CallPtr& call) {
   present.storage = call->query("storage");
   present.slot = slot_of(call->query("slot"));
   present.trial = call->query("trial") == "1";
+  present.trusts = call->query(wire::kTrusts);
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
   call->services.link.poll(
       NodeName(call->agent), std::move(have),
-      [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); }, present);
+      [call](wire::PollReply reply) {
+        reply.renew = trusts_others(*call);
+        call->ok(wire::to_json(reply));
+      },
+      present);
 }
 
 void agent_events(const CallPtr& call) {
-  if (refuse_undeclared(call)) return;
   const auto json = parse_json(call->request.body);
   if (!json.ok()) return call->error(json.error());
   auto batch = wire::event_batch_from_json(*json);

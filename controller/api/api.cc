@@ -1,10 +1,12 @@
 #include "controller/api/api.h"
 
 #include "base/json_dump.h"
+#include "controller/api/rechecked.h"
 #include "controller/api/services.h"
 #include "controller/api/trust.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/bringup/current_causes.h"
+#include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/metrics/service/metrics_service.h"
 #include "controller/ports/store.h"
@@ -48,16 +50,49 @@ Status check_operator(const Services& services, Listener listener, const HttpReq
   return Ok{};
 }
 
-Result<std::string> check_agent(const Services& services, const HttpRequest& request) {
-  const auto row = request.peer_serial.empty() ? fail(Code::not_found, "no certificate")
-                                               : services.store.certificate(request.peer_serial);
-  const bool ours = request.peer_organization == Authority::kAgentOrganization;
-  if (row.ok() && row->revoked && ours)
-    services.boot.saw_revoked(row->node, request.peer_serial, request.remote);
-  TRY_(check_certificate(request, row));
-  if (mac_of_unknown(row->node).empty())
+HttpResponse refusal(int status, const Error& error) {
+  return HttpResponse::json(status, body_of(error_json(error)));
+}
+
+// Returns the answer to a client that has no right to one, or no longer; none: it has it. Called before the
+// handler, and before each answer: meanwhile a certificate, a token or discovery may have ended.
+std::optional<HttpResponse> refuse(const Services& services, Role who, Listener listener,
+                                   const HttpRequest& sender) {
+  if (who == Role::operators) {
+    const auto allowed = check_operator(services, listener, sender);
+    if (!allowed.ok()) return refusal(401, allowed.error());
+  }
+  if (who != Role::agents) return std::nullopt;
+  const auto allowed = check_certificate(sender, services.store.certificate(sender.peer_serial));
+  if (!allowed.ok()) {
+    // Closes the connection as well: the server may still treat its client as authenticated.
+    HttpResponse refused = refusal(401, allowed.error());
+    refused.close = true;
+    return refused;
+  }
+  // After ten minutes of rejections a RAM system reboots from disk.
+  if (!mac_of_unknown(sender.peer).empty() && !services.discovery.active())
+    return refusal(403, fail(Code::denied, "this machine is not declared, and discovery is off"));
+  return std::nullopt;
+}
+
+void note_agent(const Services& services, const HttpRequest& sender) {
+  const auto row = services.store.certificate(sender.peer_serial);
+  if (!row.ok() || sender.peer_organization != Authority::kAgentOrganization) return;
+  if (row->revoked) return services.boot.saw_revoked(row->node, sender.peer_serial, sender.remote);
+  if (check_certificate(sender, row).ok() && mac_of_unknown(row->node).empty())
     services.metrics.saw_certificate(row->node, row->issued + Authority::kAgentDays * kDay);
-  return request.peer;
+}
+
+// What refuse() reads of a request, without its body.
+HttpRequest sender_of(const HttpRequest& request) {
+  HttpRequest sender;
+  sender.headers = request.headers;
+  sender.peer = request.peer;
+  sender.peer_serial = request.peer_serial;
+  sender.peer_organization = request.peer_organization;
+  sender.remote = request.remote;
+  return sender;
 }
 
 struct Found {
@@ -174,21 +209,16 @@ void dispatch(Services& services, Listener listener, HttpRequest request, Respon
                       {{"code", "not_found"},
                        {"message", "no such route: " + call->request.method + " " + call->request.path}});
   }
-  if (found.route->who == Role::operators) {
-    const auto allowed = check_operator(services, listener, call->request);
-    if (!allowed.ok()) return call->json(401, error_json(allowed.error()));
-    if (std::string(found.route->method) != "GET") services.causes.changed();
-  }
-  if (found.route->who == Role::agents) {
-    const auto agent = check_agent(services, call->request);
-    if (!agent.ok()) {
-      // Closes the connection as well: the server may still treat its client as authenticated.
-      HttpResponse refused = HttpResponse::json(401, dump_json(error_json(agent.error())) + "\n");
-      refused.close = true;
-      return call->responder->respond(std::move(refused));
-    }
-    call->agent = *agent;
-  }
+  const Role who = found.route->who;
+  HttpRequest sender = sender_of(call->request);
+  if (who == Role::agents) note_agent(services, sender);
+  if (auto refused = refuse(services, who, listener, sender))
+    return call->responder->respond(std::move(*refused));
+  if (who == Role::agents) call->agent = sender.peer;
+  call->responder = rechecked(call->responder, [&services, who, listener, sender = std::move(sender)] {
+    return refuse(services, who, listener, sender);
+  });
+  if (who == Role::operators && std::string(found.route->method) != "GET") services.causes.changed();
   services.reactor.label(std::string(found.route->method) + " " + found.route->path);
   // JSON of an unexpected shape makes a handler throw: one client's bad request must not end the controller.
   try {

@@ -10,6 +10,7 @@ void put_spec(const CallPtr&);
 void get_spec(const CallPtr&);
 void list_specs(const CallPtr&);
 void diff_spec(const CallPtr&);
+void preview_spec(const CallPtr&);
 void make_plan(const CallPtr&);
 void get_plan(const CallPtr&);
 void approve_plan(const CallPtr&);
@@ -64,6 +65,7 @@ void power_cycle(const CallPtr&);
 void power_network_once(const CallPtr&);
 void power_done(const CallPtr&);
 void power_describe(const CallPtr&);
+void run_doctor(const CallPtr&);
 void get_version(const CallPtr&);
 void get_metrics(const CallPtr&);
 void make_backup(const CallPtr&);
@@ -71,6 +73,8 @@ void revoke_certificate(const CallPtr&);
 void list_secrets(const CallPtr&);
 void put_secret(const CallPtr&);
 void delete_secret(const CallPtr&);
+void get_replacement(const CallPtr&);
+void replace_secret(const CallPtr&);
 void agent_join(const CallPtr&);
 void agent_renew(const CallPtr&);
 void agent_orders(const CallPtr&);
@@ -85,8 +89,5 @@ void boot_program(const CallPtr&);
 void send_file(const CallPtr& call, const std::string& path);
 // Sends `name` below `folder`; 404 if it is not a regular file, contains "..", or is a link to the outside.
 void send_below(const CallPtr& call, const std::string& folder, const std::string& name);
-// Line diff of two texts in the format of `diff -u`; "" if they are equal.
-std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
-                         const std::string& to_name);
 
 }  // namespace muster::api

@@ -14,6 +14,7 @@
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
+#include "controller/link/link_hub.h"
 #include "controller/nodes/states.h"
 #include "controller/power/provider/provider_install.h"
 #include "controller/power/service/power_service.h"
@@ -97,6 +98,7 @@ void remove_node(const CallPtr& call) {
   const DeleteSecret record{install_record_name(name)};
   call->services.store.write({DeleteNode{name}, record}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
+    call->services.link.hang_up(name);
     call->record(name, "node", {{"action", "forgotten"}});
     call->ok({{"name", name}});
   });

@@ -92,6 +92,7 @@ void power_network_once(const CallPtr& call) {
 // The operator confirms a manual task of a run whose effect the controller cannot detect (yet).
 void power_done(const CallPtr& call) {
   const NodeName node(call->arg("node"));
+  if (!has_node(call, node)) return;
   if (call->services.power.switcher(node).by != Switch::person)
     return call->error(fail(
         Code::invalid, node + " does not use power driver `manual`: there is no manual task to confirm"));

@@ -14,9 +14,19 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/specs", Role::operators, list_specs, "all revisions, without their text"},
     {"GET", "/v1/spec/diff", Role::operators, diff_spec,
      "?from=N&to=M as a unified diff; `to` defaults to the newest"},
+    {"POST", "/v1/spec/preview", Role::operators, preview_spec,
+     "{spec, file, live, nodes, force, reimage, through_ram} -> what `muster up` would do with that text, or "
+     "without "
+     "one with the stored spec; stores, builds and requests nothing of nodes, "
+     "unless `live`: then agents check their steps"},
     {"GET", "/v1/secrets", Role::operators, list_secrets, "names of the secrets, never their values"},
     {"PUT", "/v1/secrets/{name}", Role::operators, put_secret, "the body is the value"},
     {"DELETE", "/v1/secrets/{name}", Role::operators, delete_secret, "deletes a secret"},
+    {"GET", "/v1/replace/{secret}", Role::operators, get_replacement,
+     "token, munge-key, master-key, ca -> {id, since, step, effects, left, apply}: what the next step of its "
+     "replacement does, and which nodes still have the old one; ?without=NODE,... for ca"},
+    {"POST", "/v1/replace/{secret}", Role::operators, replace_secret,
+     "{id, step} as GET showed them, through the socket only: does that step; conflict if it is another now"},
     // plan and run
     {"POST", "/v1/plan", Role::operators, make_plan,
      "{kind, nodes, force} -> digest, text and, unless ?brief=1, the plan; or refusals"},
@@ -105,6 +115,9 @@ constexpr Route kRoutes[] = {
      "confirms that the run's pending manual task was done (only for nodes with power driver `manual`)"},
     {"GET", "/v1/power/{node}/describe", Role::operators, power_describe,
      "what the power driver found out about the machine"},
+    {"POST", "/v1/doctor", Role::operators, run_doctor,
+     "what would stop a first bring-up of cluster.yaml (the body, or the newest revision): checks with their "
+     "findings, and what could not be looked at; changes nothing"},
     {"GET", "/v1/version", Role::operators, get_version, ""},
     {"GET", "/metrics", Role::operators, get_metrics,
      "what Prometheus scrapes (docs/metrics.md); `--metrics` serves it without a token, too"},

@@ -1,7 +1,8 @@
 // Services: the objects that handlers of the HTTP API may use. Owned by Daemon (controller/daemon.cc).
-// Thread: the reactor's, except `authority` and `options`, which never change.
+// Thread: the reactor's, except `options`, which never change.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -18,6 +19,7 @@ class Bringup;
 class CurrentCauses;
 class CurrentSpec;
 class Discovery;
+class DoctorService;
 class EventLog;
 class Executor;
 class ImageService;
@@ -33,7 +35,7 @@ class Vault;
 
 struct Services {
   const DaemonOptions& options;
-  const Authority& authority;
+  Authority& authority;
   RealReactor& reactor;
   Store& store;
   CurrentSpec& spec;
@@ -52,8 +54,10 @@ struct Services {
   MetricsService& metrics;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
-  const NodesView& nodes;  // as operators see them
-  CurrentCauses& causes;   // of all that is wrong now
+  const NodesView& nodes;               // as operators see them
+  CurrentCauses& causes;                // of all that is wrong now
+  const std::function<void()>& reopen;  // opens ports again whose keys or addresses have changed
+  DoctorService& doctor;
 };
 
 }  // namespace muster

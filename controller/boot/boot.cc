@@ -125,8 +125,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   // advertisements need.
   out += fmt::format("interface={}\nexcept-interface=lo\nbind-dynamic\nuser={}\n", network.interface,
                      network.user);
-  out +=
-      fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
+  out += fmt::format("dhcp-leasefile={0}/leases\npid-file=\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
     // Only declared machines may get a NAK: other machines on this network, including adopted hosts, have

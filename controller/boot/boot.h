@@ -34,8 +34,8 @@ struct BootNetwork {
   bool unknown_machines =
       false;  // discovery: undeclared machines get an address from the upper quarter of the network
   std::vector<std::string> taken = {};  // addresses that undeclared machines never get, such as those of BMCs
-  std::string run_dir;                  // leases, pid, log and the TFTP root live here
-  std::string user = "root";            // the user that dnsmasq switches to after start
+  std::string run_dir;                  // leases, pid, log and the TFTP root; `user` must reach it
+  std::string user = "dnsmasq";         // the user that dnsmasq runs as
 };
 // Router advertisements announce it, since iPXE would otherwise wait 16 s for IPv6; machines do not use it.
 inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";

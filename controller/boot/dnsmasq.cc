@@ -4,16 +4,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -30,17 +33,54 @@ void pause_ms(long ms) {
 
 std::string tail(const std::string& text) { return end_of_output(text, 600); }
 
-// dnsmasq drops root after start, which works only if its files are readable for all users.
-std::string pick_user(const std::string& folder) {
+// Who dnsmasq runs as: what every host of the network can send to it is never read by root. The package
+// dnsmasq-base makes a user for it.
+Result<std::string> own_user() {
+  for (const char* name : {"dnsmasq", "nobody"})
+    if (::getpwnam(name)) return std::string(name);
+  return fail(Code::denied, "DHCP is not started: there is no user dnsmasq; install dnsmasq-base");
+}
+
+// The first folder on the way to `folder` that not every user may enter; "" if all may.
+std::string closed_folder(const std::string& folder) {
   namespace fs = std::filesystem;
-  if (::geteuid() != 0) return "";
   for (fs::path p = folder; p.has_relative_path(); p = p.parent_path()) {
     struct stat st;
-    if (::stat(p.c_str(), &st) != 0 || !(st.st_mode & S_IXOTH)) return "root";
+    if (::stat(p.c_str(), &st) != 0 || !(st.st_mode & S_IXOTH)) return p.string();
   }
-  for (const char* name : {"dnsmasq", "nobody"})
-    if (::getpwnam(name)) return name;
-  return "root";
+  return "";
+}
+
+// Its ports below 1024; answers to machines that have no address yet; pings.
+constexpr int kCapabilities[] = {CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW};
+
+// In the child: turns root into this user, with those capabilities and no way to others. Not left to dnsmasq,
+// which would begin as root, and whose change of user cancels the parent-death signal. System calls only,
+// because the daemon has threads.
+bool become(uid_t user, gid_t group) {
+  uint32_t mask = 0;
+  for (const int one : kCapabilities) mask |= 1u << one;
+  for (int one = 0; ::prctl(PR_CAPBSET_READ, one, 0, 0, 0) >= 0; ++one)
+    if (one > 31 || !(mask & 1u << one)) ::prctl(PR_CAPBSET_DROP, one, 0, 0, 0);
+  __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {{mask, mask, mask}, {0, 0, 0}};
+  if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || ::syscall(SYS_setgroups, 0, nullptr) != 0 ||
+      ::syscall(SYS_setresgid, group, group, group) != 0 || ::syscall(SYS_setresuid, user, user, user) != 0 ||
+      ::syscall(SYS_capset, &head, data) != 0)
+    return false;
+  for (const int one : kCapabilities)
+    if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, one, 0, 0) != 0) return false;
+  return true;
+}
+
+// The folder is root's, the two files that dnsmasq writes are its own.
+Status give_file(const std::string& path, uid_t user, gid_t group) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const bool given = fd >= 0 && ::fchown(fd, user, group) == 0;
+  const int number = errno;
+  if (fd >= 0) ::close(fd);
+  if (given) return Ok{};
+  return fail(Code::failed, fmt::format("{}: {}", path, strerror(number)));
 }
 
 // dnsmasq answers router solicitations only on an interface with an address in the advertised network (see
@@ -60,7 +100,7 @@ void set_ra_address(const std::string& interface, bool present) {
   ::close(fd);
 }
 
-// Ends a dnsmasq that survived a killed daemon: dropping root cancels the parent-death signal.
+// Ends a dnsmasq that survived a killed daemon: the signal may not have ended it yet.
 void end_leftover(const std::string& run_dir, const std::string& argument) {
   const pid_t pid = std::atoi(Files("/").read_line(run_dir + "/dnsmasq.pid", "0").c_str());
   const std::string proc = fmt::format("/proc/{}/cmdline", pid);
@@ -71,20 +111,26 @@ void end_leftover(const std::string& run_dir, const std::string& argument) {
 
 }  // namespace
 
-Result<std::string> interface_of(const std::string& address) {
+Result<std::map<std::string, std::string>> interfaces_by_address() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return fail(Code::failed, std::string("getifaddrs: ") + strerror(errno));
-  std::string found;
+  std::map<std::string, std::string> out;
   for (const ifaddrs* i = list; i; i = i->ifa_next) {
     if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET) continue;
     char text[INET_ADDRSTRLEN] = "";
     ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof text);
-    if (address == text) found = i->ifa_name;
+    out[text] = i->ifa_name;
   }
   ::freeifaddrs(list);
-  if (found.empty())
+  return out;
+}
+
+Result<std::string> interface_of(const std::string& address) {
+  TRY(const auto all, interfaces_by_address());
+  const auto found = all.find(address);
+  if (found == all.end())
     return fail(Code::not_found, "no network interface of this machine has the address " + address);
-  return found;
+  return found->second;
 }
 
 Dnsmasq::Dnsmasq(DnsmasqOptions options) : options_(std::move(options)) {}
@@ -122,8 +168,10 @@ Status Dnsmasq::apply(BootNetwork network) {
                                           network.address, *carrier, network.interface));
   network.run_dir = std::filesystem::absolute(network.run_dir).string();
   TRY_(Files("/").make_directories(network.run_dir + "/tftp"));
-  network.user = pick_user(network.run_dir);
-  if (network.user.empty()) network.user = "root";
+  TRY(network.user, own_user());
+  if (const std::string closed = closed_folder(network.run_dir); !closed.empty())
+    return fail(Code::denied, fmt::format("DHCP is not started: user {} cannot enter {}, on the way to {}",
+                                          network.user, closed, network.run_dir));
   TRY(const std::string config, dnsmasq_config(network));
   if (running() && config == config_) return Ok{};
   stop();
@@ -144,14 +192,20 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   if (const auto have = files.read(leases); have.ok())
     if (const std::string kept = leases_kept(*have, network); kept != *have)
       TRY_(files.write(leases, kept, 0644));
+  const passwd* entry = ::getpwnam(network.user.c_str());
+  if (!entry) return fail(Code::denied, "DHCP is not started: there is no user " + network.user);
+  const uid_t user = entry->pw_uid;
+  const gid_t group = entry->pw_gid;
+  const bool root = ::geteuid() == 0;
+  if (root)
+    for (const auto& own : {leases, network.run_dir + "/dnsmasq.log"}) TRY_(give_file(own, user, group));
   interface_ = network.interface;
   set_ra_address(interface_, true);
   const pid_t daemon = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) return fail(Code::failed, std::string("fork: ") + strerror(errno));
   if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != daemon) ::_exit(1);
+    ::umask(022);
     const int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     const int null = ::open("/dev/null", O_RDWR);
     ::dup2(null, 0);
@@ -161,9 +215,16 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (root && !become(user, group)) {
+      ::dprintf(2, "its user is refused: %s\n", strerror(errno));
+      ::_exit(126);
+    }
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != daemon) ::_exit(1);
     ::execlp(options_.program.c_str(), options_.program.c_str(), argument.c_str(), nullptr);
     ::_exit(127);
   }
+  TRY_(files.write(network.run_dir + "/dnsmasq.pid", fmt::format("{}\n", pid_)));
   // An invalid configuration or an address in use makes dnsmasq exit within moments.
   for (int i = 0; i < 30; ++i) {
     pause_ms(10);

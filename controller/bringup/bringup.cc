@@ -8,6 +8,7 @@
 
 #include "controller/bringup/planning_snapshot.h"
 #include "controller/bringup/signed_gpu_results.h"
+#include "controller/bringup/spec_preview.h"
 #include "controller/image/service/image_service.h"
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/trust/vault.h"
@@ -251,6 +252,24 @@ void Bringup::trial(Spec spec, const NodeName& node, const NodeObservation& seen
 
 void Bringup::plan_proposal(const Proposal& proposal, Render render, Done done) {
   worker_.make([this, proposal] { return snapshot_of(proposal); }, std::move(render), std::move(done));
+}
+
+void Bringup::preview(const Proposal& proposal, const std::shared_ptr<PreviewSources>& sources, Done done) {
+  const auto look = [this, proposal, sources]() -> Result<PlanningSnapshot> {
+    TRY(PlanningSnapshot out, snapshot_of(proposal));
+    if (const auto current = parts_.spec.get(); current.ok())
+      if (auto before = snapshot_of(*current, proposal.request); before.ok())
+        sources->before = std::move(before).value();
+    TRY(const auto secrets, parts_.vault.list());
+    for (const auto& secret : secrets) sources->secrets.insert(secret.name);
+    for (const auto& node : out.spec->spec.nodes)
+      sources->facts_times[node.name] = parts_.executor.node_row(node.name).facts_time;
+    return out;
+  };
+  const auto make = [sources, options = &parts_.options](const PlanningSnapshot& after) {
+    return preview_of(after, *sources, *options);
+  };
+  find_accept_times(proposal.request, [this, look, make, done] { worker_.carry_out(look, make, done); });
 }
 
 void Bringup::find_ways(const Request& request, WaysFound done) {

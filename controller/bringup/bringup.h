@@ -30,6 +30,7 @@
 namespace muster {
 
 class ImageService;
+struct PreviewSources;
 class Vault;
 
 class Bringup {
@@ -82,6 +83,9 @@ class Bringup {
   // Makes the plan for `proposal` without storing it. The same request gives the same digest once that spec
   // is stored and those observations are in the nodes' rows.
   void plan_proposal(const Proposal& proposal, Render render, Done done);
+  // What `up` would do under `proposal` (spec_preview.h), in MadePlan::shown. Fills in the sources. Nothing
+  // is stored, built or requested of nodes.
+  void preview(const Proposal& proposal, const std::shared_ptr<PreviewSources>& sources, Done done);
   // Checks that the inputs of `made` are unchanged; else conflict, which names the changes.
   Status still_holds(const MadePlan& made, const Proposal& proposal);
 
@@ -93,6 +97,9 @@ class Bringup {
   void find_ways(const Request& request, WaysFound done);
 
   NodeObservation observe(const NodeName& node);
+
+  // A node is online if its agent reported so short a time ago.
+  static constexpr DurationMs kOnline = kMinute;
 
   Executor& executor() { return parts_.executor; }
   // Returns the shipped playbooks and, with a spec, the spec's own playbooks and overlays. invalid: the first
@@ -139,7 +146,6 @@ class Bringup {
   void prepare(const ApprovalPtr& approval);
   void begin(const ApprovalPtr& approval);
 
-  static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
   PlaybookCache playbook_cache_;
   PlanWorker worker_;

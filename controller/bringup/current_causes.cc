@@ -54,8 +54,10 @@ ClusterNow CurrentCauses::cluster_now() {
   ClusterNow out;
   out.rollout = rollout_();
   out.controller = view.problems();
+  if (authority_.replacing_ca())
+    out.controller[kReplacedCa] = "it is being replaced, and agents still trust the old one";
   out.time = parts_.reactor.now();
-  out.certificates = certificates_;
+  out.certificates = authority_.certificate_ends();
   const auto spec = parts_.spec.get();
   if (!spec.ok()) return out;
   out.storage = parts_.storage.status(

@@ -35,7 +35,7 @@ class CurrentCauses {
                 std::function<std::vector<Cause>()> recalled)
       : parts_(parts.nodes),
         images_(parts.images),
-        certificates_(parts.authority.certificate_ends()),
+        authority_(parts.authority),
         rollout_(std::move(rollout)),
         recalled_(std::move(recalled)) {}
   CurrentCauses(const CurrentCauses&) = delete;
@@ -71,7 +71,7 @@ class CurrentCauses {
 
   const NodesView::Parts parts_;
   const ImageService& images_;
-  const std::map<std::string, TimeMs> certificates_;
+  const Authority& authority_;
   const std::function<const rollout::Record*()> rollout_;
   const std::function<std::vector<Cause>()> recalled_;
   std::map<NodeName, Machine> machines_;

@@ -175,21 +175,24 @@ struct Had {
 Problem problem_of_controller(const std::string& topic, const std::string& text) {
   Problem out{.reason = topic + ": " + text};
   if (topic.starts_with(kReceiverTopic)) out.kind = CauseKind::receiver;
+  if (topic == kReplacedCa) out.next = "muster replace ca";
   out.part = topic;
   return out;
 }
 
-void add_certificates(const ClusterNow& now, std::vector<Problem>& out) {
-  for (const auto& [name, ends] : now.certificates) {
-    if (ends - now.time >= kBeforeEnd) continue;
+}  // namespace
+
+std::vector<Problem> certificate_problems(const std::map<std::string, TimeMs>& certificates, TimeMs now) {
+  std::vector<Problem> out;
+  for (const auto& [name, ends] : certificates) {
+    if (ends - now >= kBeforeEnd) continue;
     const bool is_renewed = name == "server";  // at a start
     out.push_back({.reason = fmt::format("certificate: musterd's '{}' ends at {}", name, to_iso8601(ends)),
                    .part = "certificate " + name,
                    .next = is_renewed ? "systemctl restart musterd" : ""});
   }
+  return out;
 }
-
-}  // namespace
 
 StorageProblems lasting_problems(Json& storage, const StorageProblems& before,
                                  const std::vector<NodeNow>& nodes) {
@@ -296,7 +299,7 @@ std::vector<Problem> current_problems(const ClusterNow& now) {
   }
   add_storage(now, std::move(healthy), out);
   for (const auto& [topic, text] : now.controller) out.push_back(problem_of_controller(topic, text));
-  add_certificates(now, out);
+  for (Problem& one : certificate_problems(now.certificates, now.time)) out.push_back(std::move(one));
   return out;
 }
 

@@ -19,6 +19,9 @@
 
 namespace muster {
 
+// Topic of ClusterNow::controller: the replacement of the CA stands half done.
+inline constexpr const char* kReplacedCa = "ca";
+
 struct NodeNow {
   NodeName name = {};
   NodeState state = NodeState::unknown;
@@ -45,7 +48,7 @@ struct ClusterNow {
   const rollout::Record* rollout = nullptr;      // the newest; null: none
   // When the rollout's unbuilt_images() that the spec declares were built last; 0: never.
   std::map<std::string, TimeMs> built_at = {};
-  std::map<std::string, std::string> controller = {};  // NodesView::problems()
+  std::map<std::string, std::string> controller = {};  // NodesView::problems(), and kReplacedCa
   TimeMs time = 0;
   std::map<std::string, TimeMs> certificates = {};  // Authority::certificate_ends()
 };
@@ -59,6 +62,8 @@ struct ClusterNow {
 // is not, since who began it sees it. Topics "receiver NAME" of `controller` are problems of a receiver of
 // notices. A certificate is one from two weeks before its end.
 std::vector<Problem> current_problems(const ClusterNow& now);
+// Those of `certificates` (Authority::certificate_ends()) alone.
+std::vector<Problem> certificate_problems(const std::map<std::string, TimeMs>& certificates, TimeMs now);
 
 // Of storage sections, by section, as StorageReports::status() lists them.
 using StorageProblems = std::map<std::string, Json>;

@@ -5,15 +5,16 @@
 
 namespace muster {
 
-void forget_declared(CurrentSpec& spec, Store& store, Executor& executor) {
+void forget_declared(CurrentSpec& spec, Store& store, Executor& executor, LinkHub& link) {
   const auto names = store.node_names();
   if (!names.ok()) return;
   for (const auto& name : *names) {
     const std::string mac = mac_of_unknown(name);
     if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(NodeName(name))) continue;
-    store.write({DeleteNode{NodeName(name)}}, [name](Status written) {
+    store.write({DeleteNode{NodeName(name)}}, [name, &link](Status written) {
       if (!written.ok())
         log::error("cannot delete the node's old row", {{"node", name}, {"error", written.error().message}});
+      link.hang_up(NodeName(name));
     });
   }
 }

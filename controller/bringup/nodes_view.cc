@@ -47,11 +47,6 @@ std::string held_line(const Json& why) {
   return out + "\n";
 }
 
-// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
-bool has_agent(const NodeRow& row) {
-  return !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
-}
-
 // Of a cause that says more than the other lines do.
 std::string cause_line(const Cause& cause, const NodeStanding& node) {
   const bool alone = cause.nodes.size() == 1;
@@ -100,6 +95,10 @@ std::vector<std::string> NodesView::names() const {
 bool NodesView::contains(const NodeName& node) const {
   if (const auto spec = parts_.spec.get(); spec.ok() && (*spec)->spec.node(node)) return true;
   return parts_.store.node(node).ok();
+}
+
+bool has_agent(const NodeRow& row) {
+  return !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
 }
 
 TimeMs NodesView::silent_since(const NodeRow& row) const {

@@ -18,6 +18,9 @@
 
 namespace muster {
 
+// True if an agent belongs to the node's system: it was installed, or adopted as it is, without an image.
+bool has_agent(const NodeRow& row);
+
 class NodesView {
  public:
   struct Parts {

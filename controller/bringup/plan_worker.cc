@@ -29,11 +29,18 @@ Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWor
 }
 
 void PlanWorker::make(Look look, Render show, Done done) {
+  carry_out(
+      std::move(look),
+      [show = std::move(show)](const PlanningSnapshot& snapshot) { return make_plan_of(snapshot, show); },
+      std::move(done));
+}
+
+void PlanWorker::carry_out(Look look, Work work, Done done) {
   if (waiting_.size() >= kMostWaiting)
     return done(
         fail(Code::unavailable,
              fmt::format("{} planning requests are already waiting: try again later", waiting_.size())));
-  waiting_.push_back({std::move(look), std::move(show), std::move(done)});
+  waiting_.push_back({std::move(look), std::move(work), std::move(done)});
   next();
 }
 
@@ -55,7 +62,7 @@ void PlanWorker::start(Job job, PlanningSnapshot snapshot) {
   busy_ = true;
   auto made = std::make_shared<Result<MadePlanPtr>>(not_planned());
   offload_([snapshot = std::make_shared<const PlanningSnapshot>(std::move(snapshot)),
-            show = std::move(job.show), made] { *made = make_plan_of(*snapshot, show); },
+            work = std::move(job.work), made] { *made = work(*snapshot); },
            [this, alive = alive_.watch(), made, done = std::move(job.done)] {
              if (!*alive) return;
              busy_ = false;

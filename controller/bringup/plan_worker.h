@@ -34,6 +34,7 @@ class PlanWorker {
   using Offload = std::function<void(Task work, Task done)>;
   using Look = std::function<Result<PlanningSnapshot>()>;
   using Render = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
+  using Work = std::function<Result<MadePlanPtr>(const PlanningSnapshot&)>;  // on the worker's thread
   using Done = std::function<void(Result<MadePlanPtr>)>;
 
   explicit PlanWorker(Offload offload) : offload_(std::move(offload)) {}
@@ -43,13 +44,15 @@ class PlanWorker {
 
   // unavailable: too many plans are waiting. A plan is made even if its requester has given up.
   void make(Look look, Render show, Done done);
+  // The same for other work on the inputs of a plan, in the same queue.
+  void carry_out(Look look, Work work, Done done);
 
   static constexpr size_t kMostWaiting = 16;
 
  private:
   struct Job {
     Look look;
-    Render show;
+    Work work;
     Done done;
   };
   void next();

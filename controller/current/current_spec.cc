@@ -46,6 +46,16 @@ DurationMs netboot_limit(CurrentSpec& spec) {
   return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
 }
 
+bool joins_from_any_port(CurrentSpec& spec) {
+  const auto current = spec.get();
+  return current.ok() && (*current)->spec.network.join_from_any_port;
+}
+
+EventLimits event_limits(CurrentSpec& spec) {
+  const auto current = spec.get();
+  return current.ok() ? (*current)->spec.limits.events : EventLimits();
+}
+
 int prefix_length(const std::string& cidr) {
   const auto slash = cidr.find('/');
   return slash == std::string::npos ? 0 : std::atoi(cidr.c_str() + slash + 1);

@@ -39,6 +39,9 @@ class CurrentSpec {
 std::string node_of_mac(CurrentSpec& spec, const std::string& mac);
 // The default without a spec.
 DurationMs netboot_limit(CurrentSpec& spec);
+// False without a spec.
+bool joins_from_any_port(CurrentSpec& spec);
+EventLimits event_limits(CurrentSpec& spec);  // likewise
 // "10.20.0.0/24" -> 24; 0 if it has none.
 int prefix_length(const std::string& cidr);
 // The declared one, else the first address of the provisioning network.

@@ -66,6 +66,14 @@ void Executor::set_node(const NodeName& node, const std::function<void(NodeRow&)
   write(node, book_.changed(node, change));
 }
 
+void Executor::set_nodes(const std::set<NodeName>& nodes, const NodeTable::Change& change, Write row,
+                         std::function<void()> then) {
+  Rows rows = {std::move(row)};
+  for (const NodeName& node : nodes)
+    for (Write& one : book_.changed(node, change)) rows.push_back(std::move(one));
+  write("", std::move(rows), std::move(then));
+}
+
 bool Executor::forget(const NodeName& node) {
   if (active() && find(node)) return false;
   return book_.forget(node);

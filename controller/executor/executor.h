@@ -125,6 +125,10 @@ class Executor : private Others {
   // `change`: one of node_changes.h, else for tests. May run later, once the row can be read, so it captures
   // by value; nothing is written before.
   void set_node(const NodeName& node, const std::function<void(NodeRow&)>& change);
+  // Changes these nodes and writes `row`, all in one batch, or none; `then` when it is durable. Only while
+  // the nodes' rows can be read: machines() is not null.
+  void set_nodes(const std::set<NodeName>& nodes, const NodeTable::Change& change, Write row,
+                 std::function<void()> then);
   std::optional<wire::Mode> mode_of(const NodeName& node) { return book_.agent(node).mode; }
   // True if the last report of the node's agent to this process came from a trial boot.
   bool on_trial(const NodeName& node) const {

@@ -1,8 +1,16 @@
 #include "controller/executor/node_changes.h"
 
+#include <string_view>
+
 #include "base/machine_uuid.h"
 
 namespace muster {
+namespace {
+
+// Behind the digest, so that it equals no other and is shown as before.
+constexpr std::string_view kOutdated = "+outdated";
+
+}  // namespace
 
 NodeTable::Change quarantined(const std::string& reason, HeldBy by, const std::string& caller) {
   return [reason, by, caller](NodeRow& row) {
@@ -21,6 +29,14 @@ NodeTable::Change released() {
     row.reason.clear();
   };
 }
+
+NodeTable::Change configuration_outdated() {
+  return [](NodeRow& row) {
+    if (!row.config_digest.empty() && !is_configuration_outdated(row)) row.config_digest += kOutdated;
+  };
+}
+
+bool is_configuration_outdated(const NodeRow& row) { return row.config_digest.ends_with(kOutdated); }
 
 NodeTable::Change discovered(const Inventory& inventory) {
   return [inventory](NodeRow& row) {

@@ -20,6 +20,10 @@ struct Inventory {
   TimeMs last_seen = 0;                     // 0: unchanged, as no agent of the node has reported
   std::string product_uuid, system_serial;  // "": unknown
 };
+// Its configuration counts as changed, although no spec did: the next `muster up` configures and accepts it
+// again, which ends this. For a secret that was replaced. Nothing for a node that was never accepted.
+NodeTable::Change configuration_outdated();
+bool is_configuration_outdated(const NodeRow& row);
 // Discovered with that inventory; a machine that is bound already stays so.
 NodeTable::Change discovered(const Inventory& inventory);
 

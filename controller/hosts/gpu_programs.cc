@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 
+#include "controller/image/programs.h"
 #include "controller/report/gpu_archive.h"
-#include "sys/os.h"
 
 namespace muster {
 namespace {
@@ -24,22 +23,6 @@ constexpr const char* kInArchive = "lib/muster";
 bool is_program_name(const std::string& name) {
   const std::string program = kGpuProgram;
   return name == program || name.starts_with(program + "-cuda");
-}
-
-// invalid: without a mark.
-Result<int> cuda_of_file(const std::string& path) {
-  static const std::string mark = std::string("@(#)") + kGpuProgram + " cuda ";
-  TRY(const std::string content, Files("/").read(fs::absolute(path).lexically_normal().string()));
-  const size_t at = content.find(mark);
-  int cuda = 0;
-  if (at != std::string::npos) {
-    const char* begin = content.data() + at + mark.size();
-    std::from_chars(begin, content.data() + content.size(), cuda);
-  }
-  if (cuda > 0) return cuda;
-  return fail(Code::invalid, fmt::format("{}: not a {} that names its CUDA version: build it with "
-                                         "`scripts/build-gpu-package.sh` of this version",
-                                         path, kGpuProgram));
 }
 
 std::vector<std::string> programs_in(const fs::path& folder) {
@@ -98,7 +81,7 @@ Result<GpuPrograms> find_gpu_programs(const std::vector<std::string>& given,
     if (files.empty())
       return fail(Code::not_found, fmt::format("{}: no {} in this folder", path, kGpuProgram));
     for (const auto& file : files) {
-      TRY(const int cuda, cuda_of_file(file));
+      TRY(const int cuda, cuda_of_gpu_program(file));
       out.by_cuda.emplace(cuda, fs::absolute(file).lexically_normal().string());
     }
   }
@@ -106,7 +89,7 @@ Result<GpuPrograms> find_gpu_programs(const std::vector<std::string>& given,
   if (!given.empty()) return out;
   for (const auto& folder : folders)
     for (const auto& file : programs_in(folder)) {
-      const auto cuda = cuda_of_file(file);
+      const auto cuda = cuda_of_gpu_program(file);
       if (cuda.ok())
         out.by_cuda.emplace(*cuda, file);
       else

@@ -1,7 +1,7 @@
 // Finds muster-accept-gpu on this machine, which `muster accept --hosts` carries to hosts with GPUs. There
 // may be one for each major version of CUDA: a host gets the one that its driver runs (base/cuda_driver.h,
-// cuda_for()). Which CUDA a file was built with is read from its mark, "@(#)muster-accept-gpu cuda 12.4"
-// (kernels/gpu/main.cc), without running it. Thread safety: stateless functions, which read files.
+// cuda_for()). Which CUDA a file was built with is read without running it (controller/image/programs.h).
+// Thread safety: stateless functions, which read files.
 #pragma once
 
 #include <map>

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "sys/os.h"
 
@@ -123,21 +124,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-// Bytes of the well-formed character at the beginning of `text`, which begins with a byte from 0x80 on; 0:
-// none, or a control character.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool control = first == 0xc2 && byte(1) < 0xa0;
-  const bool too_long = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool no_character = (first == 0xed && byte(1) >= 0xa0) || (first == 0xf4 && byte(1) >= 0x90);
-  return control || too_long || no_character ? 0 : size;
-}
-
 // Bytes of the escape sequence at the beginning of `text`, which begins with ESC: "ESC [ 0 m", "ESC ( B".
 size_t escape_bytes(std::string_view text) {
   const bool control = text.size() > 1 && text[1] == '[';
@@ -213,11 +199,12 @@ std::string one_line(std::string_view text) {
       continue;
     }
     const bool blank = c == '\t' || c == '\n' || c == '\r' || c == ' ';
-    const size_t size = c < 0x80 ? (c >= 0x20 && c != 0x7f ? 1 : 0) : character_bytes(text.substr(at));
+    const Utf8Character next = read_utf8(text.substr(at));
+    const bool shown = next.valid && !controls_display(next.unicode);
     if (blank && !out.empty() && out.back() != ' ') out += ' ';
-    if (!blank && size > 0) out += text.substr(at, size);
-    if (!blank && size == 0) ++dropped;
-    at += std::max<size_t>(size, 1);
+    if (!blank && shown) out += text.substr(at, next.bytes);
+    if (!blank && !shown) ++dropped;
+    at += next.bytes;
   }
   while (!out.empty() && out.back() == ' ') out.pop_back();
   if (dropped > 2 && dropped * 10 > text.size()) return "";  // a program, not text

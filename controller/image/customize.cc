@@ -118,8 +118,9 @@ constexpr const char* kFstab =
 # is written with the disk, by the partition's UUID.
 )";
 
-// systemd/muster-agent.service, baked in so that every slot has it; a test keeps the two equal. The program
-// itself comes with the RAM system: a new agent needs no new image.
+// systemd/muster-agent.service, baked in so that every slot has it; a test keeps their settings equal. The
+// comments there are left out: another reason needs no new image. Nor does a new agent, since the program
+// itself comes with the RAM system.
 constexpr const char* kAgentUnit = R"([Unit]
 Description=muster agent
 After=network-online.target local-fs.target

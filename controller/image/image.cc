@@ -56,26 +56,6 @@ std::vector<std::string> as_root(std::vector<std::string> argv) {
   return argv;
 }
 
-Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
-  ImageRecipe recipe = request.recipe;
-  const auto kernel = recipe.kernel.find(request.variant);
-  if (kernel == recipe.kernel.end())
-    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"",
-                                           request.name, request.variant));
-  recipe.packages.push_back(kernel->second);
-  recipe.packages.insert(recipe.packages.end(), recipe.firmware.begin(), recipe.firmware.end());
-  recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
-  std::sort(recipe.packages.begin(), recipe.packages.end());
-  recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
-  // Later files replace earlier ones: first muster's own, then the recipe's, then those of baked steps.
-  std::vector<RecipeFile> files = builtin_files();
-  files.insert(files.end(), recipe.files.begin(), recipe.files.end());
-  files.insert(files.end(), request.files.begin(), request.files.end());
-  recipe.files = std::move(files);
-  recipe.run.insert(recipe.run.end(), request.run.begin(), request.run.end());
-  return recipe;
-}
-
 // The shared cache's key: includes the name (in the manifest) and the mirrors (versions of packages differ).
 std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources.text}}));
@@ -94,15 +74,14 @@ ImageRecipe with_sources(const Build& b) {
   return out;
 }
 
-// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing. Those
-// of this machine's own sources are no order: its release may have some that the recipe's has not.
+// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing.
 Status made_tree(const Build& b, const Result<Output>& out) {
   const std::string what =
       "building the " + distribution_title(b.recipe.distribution) + " tree" +
       (b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)");
   if (!out) return Error(out.error()).with(what);
-  const bool ordered = !b.recipe.mirror.empty() || !b.recipe.components.empty();
-  const std::string all = out->err + out->out, component = ordered ? missing_component(all) : "";
+  const std::string all = out->err + out->out;
+  const std::string component = orders_components(b.recipe) ? missing_component(all) : "";
   if (out->ok() && component.empty()) return Ok{};
   if (out->ok()) return fail(Code::failed, what + ": " + component);
   const std::string reasons = apt_complaints(all);
@@ -402,6 +381,12 @@ std::string why_not(const ImageInfo& present, const Json& inputs) {
   return input_changes(record->value("inputs", Json()), inputs);
 }
 
+// The same for an image that may not be there, as the request has it.
+std::string why_due(const ImageRequest& request, const Result<ImageInfo>& present, const Json& inputs) {
+  if (!present) return "not built yet";
+  return request.rebuild ? "a rebuild was requested" : why_not(*present, inputs);
+}
+
 // Fetches the build from the shared cache, else builds it; afterwards it is complete in the staging folder.
 Status fetch_or_build(const Build& b) {
   const std::string& cache = b.request.shared_cache;
@@ -421,6 +406,26 @@ Status fetch_or_build(const Build& b) {
 }
 
 }  // namespace
+
+Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
+  ImageRecipe recipe = request.recipe;
+  const auto kernel = recipe.kernel.find(request.variant);
+  if (kernel == recipe.kernel.end())
+    return fail(Code::invalid, fmt::format("the recipe of image {} has no kernel variant \"{}\"",
+                                           request.name, request.variant));
+  recipe.packages.push_back(kernel->second);
+  recipe.packages.insert(recipe.packages.end(), recipe.firmware.begin(), recipe.firmware.end());
+  recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
+  std::sort(recipe.packages.begin(), recipe.packages.end());
+  recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
+  // Later files replace earlier ones: first muster's own, then the recipe's, then those of baked steps.
+  std::vector<RecipeFile> files = builtin_files();
+  files.insert(files.end(), recipe.files.begin(), recipe.files.end());
+  files.insert(files.end(), request.files.begin(), request.files.end());
+  recipe.files = std::move(files);
+  recipe.run.insert(recipe.run.end(), request.run.begin(), request.run.end());
+  return recipe;
+}
 
 Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name) {
   if (!valid_image_name(name)) return fail(Code::invalid, "not an image name: \"" + name + "\"");
@@ -457,6 +462,14 @@ std::string too_large_to_replace(const ImageManifest& manifest) {
       all ? "" : fmt::format(", which disks below {} GiB have", kSmallDiskBytes >> 30));
 }
 
+Result<std::string> why_build(const ImageRequest& request) {
+  if (!valid_image_name(request.name))
+    return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
+  TRY(const ImageRecipe recipe, effective_recipe(request));
+  return why_due(request, load_image(request.state_dir, request.name),
+                 build_inputs(recipe, request.variant, kBuilder, request.layers));
+}
+
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress) {
   if (!valid_image_name(request.name))
     return fail(Code::invalid, "not an image name: \"" + request.name + "\"");
@@ -465,11 +478,9 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   b.inputs = build_inputs(b.recipe, request.variant, kBuilder, request.layers);
   b.folder = fs::absolute(request.state_dir).string() + "/images/" + request.name;
   TRY(const LockFile lock, lock_image(b.folder));
-  std::string why = "not built yet";
-  if (auto present = load_image(request.state_dir, request.name)) {
-    why = request.rebuild ? "a rebuild was requested" : why_not(*present, b.inputs);
-    if (why.empty()) return present;
-  }
+  auto present = load_image(request.state_dir, request.name);
+  const std::string why = why_due(request, present, b.inputs);
+  if (why.empty()) return present;
   report(b, why, 0);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
   TRY(b.sources, find_sources(b.recipe, own_key(b), Files(request.host_root), process));

@@ -57,8 +57,13 @@ using ImageProgress = std::function<void(const std::string& what, double fractio
 // fit twice on the EFI system partition. "": they do.
 std::string too_large_to_replace(const ImageManifest& manifest);
 
+// Returns the recipe with the kernel of this variant and all that is baked into its own tree. invalid: it has
+// no such variant.
+Result<ImageRecipe> effective_recipe(const ImageRequest& request);
 // Builds an image, or returns the current one, without calling `progress`, if its inputs are the same.
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress);
+// Returns why that would build; "" if it would return the current image. Builds nothing.
+Result<std::string> why_build(const ImageRequest& request);
 // Returns the current image of that name; not_found if none was built. Checks the manifest, not the frames.
 Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name);
 // Returns the names of all images that have a current version, sorted.

@@ -130,6 +130,10 @@ std::string apt_complaints(const std::string& output) {
   return end_of_output(out, kMost);
 }
 
+bool orders_components(const ImageRecipe& recipe) {
+  return !recipe.mirror.empty() || !recipe.components.empty();
+}
+
 std::string missing_component(const std::string& output) {
   for (const std::string& line : split_lines(output))
     if (line.find("have the component '") != std::string::npos) return line;

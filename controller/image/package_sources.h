@@ -40,6 +40,9 @@ Result<ImageSources> find_sources(const ImageRecipe& recipe, const std::string& 
 
 // What apt and mmdebstrap report as wrong, a line each and each once: "E: Unable to locate package x".
 std::string apt_complaints(const std::string& output);
+// True if the recipe or the spec names what the sources must have. The components of this machine's own
+// sources are no order: its release may have some that the recipe's has not.
+bool orders_components(const ImageRecipe& recipe);
 // The first line that says that a repository lacks a component, which apt takes for a warning; else "".
 std::string missing_component(const std::string& output);
 

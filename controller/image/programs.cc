@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "base/digest.h"
 #include "base/perftest_files.h"
 #include "sys/os.h"
@@ -14,7 +16,8 @@ constexpr const char* kAcceptOnNode = "/usr/lib/muster/muster-accept";
 constexpr const char* kOnNode = "/usr/lib/muster/";
 constexpr const char* kPerftestFolder = "perftest";
 // Optional, beside muster-accept: with MPI, NVML, CUDA. Dynamically linked: only for installed systems.
-constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
+constexpr const char* kGpuProgramName = "muster-accept-gpu";
+constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", kGpuProgramName};
 
 constexpr const char* kGpuOnNode = "/usr/lib/muster/muster-accept-gpu";
 
@@ -45,6 +48,24 @@ std::vector<RamPayload> acceptance_programs(const std::string& accept) {
   for (const char* name : kBeside) add(folder / name);
   for (const char* name : kPerftestFiles) add(folder / kPerftestFolder / name);
   return all;
+}
+
+std::string gpu_program_beside(const std::string& accept) {
+  return accept.empty() ? "" : (std::filesystem::path(accept).parent_path() / kGpuProgramName).string();
+}
+
+Result<int> cuda_of_gpu_program(const std::string& path) {
+  static const std::string mark = std::string("@(#)") + kGpuProgramName + " cuda ";
+  TRY(const std::string content,
+      Files("/").read(std::filesystem::absolute(path).lexically_normal().string()));
+  const size_t at = content.find(mark);
+  int cuda = 0;
+  if (at != std::string::npos)
+    std::from_chars(content.data() + at + mark.size(), content.data() + content.size(), cuda);
+  if (cuda > 0) return cuda;
+  return fail(Code::invalid, fmt::format("{}: not a {} that names its CUDA version: build it with "
+                                         "`scripts/build-gpu-package.sh` of this version",
+                                         path, kGpuProgramName));
 }
 
 Result<std::string> Programs::digest_of(const std::string& path, uintmax_t& size) {

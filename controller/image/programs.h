@@ -24,6 +24,12 @@ struct ProgramPaths {
 
 std::vector<RamPayload> acceptance_programs(const std::string& accept);
 
+// Where muster-accept-gpu is looked for: beside muster-accept; "" if `accept` is "".
+std::string gpu_program_beside(const std::string& accept);
+// The major version of CUDA that a muster-accept-gpu was built with, by its mark, "@(#)muster-accept-gpu cuda
+// 12.4" (kernels/gpu/main.cc). not_found: there is no such file; invalid: it has no mark.
+Result<int> cuda_of_gpu_program(const std::string& path);
+
 class Programs {
  public:
   explicit Programs(const ProgramPaths& paths) : paths_(paths) {}

@@ -15,6 +15,8 @@
 #include "controller/image/folder.h"
 #include "controller/image/old_builds.h"
 #include "controller/image/ram.h"
+#include "sys/open_way.h"
+#include "sys/path_kind.h"
 
 namespace muster {
 namespace {
@@ -24,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kHead = "muster-image.json";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFrames = "frames.zst";
+constexpr const char* kArchive = "image";         // until it is complete
 constexpr const char* kStage = ".build-import-";  // if left over, removed by the next build
 constexpr uint64_t kRoom = 64 << 20;  // free space needed besides the archive, for the packed RAM system
 
@@ -283,43 +286,55 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
   return ImageInfo{head.name, head.digest, target, std::move(m).value(), false};
 }
 
-}  // namespace
-
-Result<ImageInfo> export_image(const std::string& state_dir, const std::string& name, const std::string& path,
-                               Process& process, const ImageProgress& progress) {
-  std::error_code ec;
-  if (fs::exists(fs::symlink_status(path, ec))) return fail(Code::conflict, path + " exists");
-  TRY(ImageInfo info, load_image(state_dir, name));
-  report_progress(progress, "verifying", 0.1);
-  auto m = check_image(info.folder, progress);
-  if (!m) return std::move(m).error().with(info.folder);
-  TRY(Json ram, ram_entries(info.folder + "/ram"));
-  const Scratch head{path + ".head"}, partial{path + ".partial"};
-  TRY_(Files("/").write(head.path + "/" + kHead, dump_json(head_json(*m, std::move(ram), info.folder))));
+// The folder of `archive` also takes the head.
+Status pack_image(const OpenWay& archive, const std::string& head, const ImageManifest& m,
+                  const std::string& folder, Process& process) {
+  TRY(const OpenWay head_file, archive.sibling(kHead));
+  TRY_(head_file.write([&](int fd) { return write_bytes(fd, head, kHead); }, 0644));
   std::vector<std::string> arguments = {"--create",
-                                        "--file=" + partial.path,
+                                        std::string("--file=") + kArchive,
                                         "--format=gnu",
                                         "--sort=name",
                                         "--owner=0",
                                         "--group=0",
                                         "--numeric-owner",
-                                        "--directory=" + head.path,
                                         kHead,
-                                        "--directory=" + info.folder,
+                                        "--directory=" + folder,
                                         kManifest,
                                         kFrames};
-  for (const auto& file : m->files) arguments.push_back(file.name);
+  for (const auto& file : m.files) arguments.push_back(file.name);
   arguments.push_back("ram");
+  Command packing = tar(arguments);
+  packing.folder = archive.folder();
+  auto out = run_ok(process, packing);
+  return out.ok() ? Status(Ok{}) : std::move(out).error().with("packing the image");
+}
+
+}  // namespace
+
+Result<ImageInfo> export_image(const std::string& state_dir, const std::string& name, const std::string& path,
+                               Process& process, const ImageProgress& progress) {
+  TRY(const OpenWay target, OpenWay::to("/", path));
+  TRY(const FileState there, target.look());
+  if (there.exists) return fail(Code::conflict, path + " exists");
+  TRY(ImageInfo info, load_image(state_dir, name));
+  report_progress(progress, "verifying", 0.1);
+  auto m = check_image(info.folder, progress);
+  if (!m) return std::move(m).error().with(info.folder);
+  TRY(Json ram, ram_entries(info.folder + "/ram"));
+  const std::string head = dump_json(head_json(*m, std::move(ram), info.folder));
   report_progress(progress, "packing", 0.85);
-  if (auto out = run_ok(process, tar(arguments)); !out) return std::move(out).error().with("writing " + path);
-  fs::rename(partial.path, path, ec);
-  if (ec) return fail(Code::failed, path + ": " + ec.message());
+  TRY_(target.in_private_folder(kArchive, [&](const OpenWay& archive) -> Status {
+    TRY_(pack_image(archive, head, *m, info.folder, process));
+    return archive.move_to(target);
+  }));
   report_progress(progress, "done", 1);
   return info;
 }
 
 Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
                                const ImageProgress& progress) {
+  TRY_(expect_at(path, {PathKind::file, PathKind::folder}));
   TRY(const Head head, read_head(path, process));
   const std::string folder = fs::absolute(state_dir).string() + "/images/" + head.name,
                     version = head.digest.substr(7);

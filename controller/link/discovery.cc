@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
@@ -42,9 +44,10 @@ void Discovery::off() {
   if (timer_) reactor_.cancel(timer_);
   timer_ = 0;
   until_ = 0;
-  for (const auto& [name, requested] : requests_)
+  for (const auto& [name, requested] : std::exchange(requests_, {})) {
     if (!requested.order.empty()) link_.withdraw(NodeName(name), requested.order);
-  requests_.clear();
+    if (hooks_.hang_up) hooks_.hang_up(NodeName(name));
+  }
   boot_.discover_unknown(false);
   log::info("discovery of undeclared machines is off");
   if (listener_) listener_();

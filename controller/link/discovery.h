@@ -26,6 +26,7 @@ class Discovery {
   struct Hooks {
     std::function<void(const NodeName& name, const std::function<void(NodeRow&)>& change)> set_row;
     std::function<void(const NodeName& name, const HardwareFacts& facts)> seen;  // an inventory has arrived
+    std::function<void(const NodeName& name)> hang_up = {};  // ends the machine's waiting request
   };
   Discovery(Reactor& reactor, BootService& boot, LinkPort& link, Hooks hooks);
   ~Discovery();

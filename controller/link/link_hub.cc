@@ -1,18 +1,29 @@
 #include "controller/link/link_hub.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
+#include "base/event_kind.h"
 #include "base/json_at.h"
 #include "base/json_dump.h"
+#include "base/printable.h"
+#include "base/secrets.h"
 #include "controller/boot/service/boot_service.h"
 #include "sys/log.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kStreamsPerNode = 8;
+constexpr size_t kStreamsPerNode = 8, kRunsPerNode = 8;
+constexpr size_t kLongestDigest = 71;  // "sha256:" and 64 digits; what an agent sends may be longer
+constexpr DurationMs kNoteAgain = 60 * kMinute;
+
+int64_t run_in(const OrderId& order) {
+  return std::strtoll(order.c_str(), nullptr, 10);  // order ids start with the run's number
+}
 
 // Returns the part of an event that is kept in the live log. Progress is shown from memory: writing every
 // progress event would make the log mostly noise.
@@ -20,10 +31,10 @@ bool kept(const NodeName& node, const wire::Event& event) {
   return event.kind != "progress" && mac_of_unknown(node).empty();
 }
 
-EventRow row_of(const NodeName& node, const wire::Event& event, TimeMs now) {
+EventRow row_of(const NodeName& node, const wire::Event& event, int64_t run, TimeMs now) {
   EventRow row;
   row.time = now;
-  row.run = std::strtoll(event.order.c_str(), nullptr, 10);  // order ids start with the run's number
+  row.run = run;
   row.node = node;
   row.kind = event.kind;
   Json data = event.data;
@@ -46,6 +57,9 @@ void LinkHub::offer(const NodeName& node, wire::WorkOrder order) {
     return log::error("internal error: an undeclared machine can receive only inventory orders",
                       {{"node", node}, {"order", order.id}});
   const std::string id = order.id;
+  auto& runs = runs_[node];
+  runs.insert(run_in(order.id));
+  if (runs.size() > kRunsPerNode) runs.erase(runs.begin());
   offers_[node][id] = std::move(order);
   const auto waiting = waiters_.find(node);
   if (waiting == waiters_.end() || waiting->second.have.count(id)) return;
@@ -65,12 +79,15 @@ void LinkHub::withdraw(const NodeName& node, const OrderId& order_id) {
   if (!take_off(node, order_id)) return;
   if (const auto waiting = waiters_.find(node);
       waiting != waiters_.end() && waiting->second.have.count(order_id))
-    release(node, {{}, {order_id}});
+    release(node, {{}, {order_id}, false});
 }
 
 void LinkHub::poll(const NodeName& node, std::set<std::string> have,
-                   std::function<void(wire::PollReply)> answer, const Presence& present) {
+                   std::function<void(wire::PollReply)> answer, Presence present) {
+  present.boot_id = printable(present.boot_id, '?');
+  present.image_digest = Digest(printable(present.image_digest.str(), '?'));
   if (sink_.contact) sink_.contact(node, present);
+  if (mac_of_unknown(node).empty()) trusts_[node] = present.trusts.substr(0, kLongestDigest);
   release(node, {});
   wire::PollReply reply = news(node, have);
   if (!reply.orders.empty() || !reply.withdrawn.empty()) return answer(std::move(reply));
@@ -84,28 +101,38 @@ wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>&
   const auto offered = offers_.find(node);
   for (const auto& id : have)
     if (!(offered != offers_.end() && offered->second.count(id)) &&
-        !(sink_.expected && sink_.expected(node, OrderId(id))))
+        !live_checks_.expects(node, OrderId(id)) && !(sink_.expected && sink_.expected(node, OrderId(id))))
       reply.withdrawn.push_back(id);
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
     if (have.count(id)) continue;
-    wire::WorkOrder sent = order;
-    Status resolved = Ok{};
-    for (Json* part : {&sent.params, &sent.preconditions}) {
-      if (part->is_null() || !resolved.ok()) continue;
-      auto whole = resolve_(*part);
-      if (whole.ok())
-        *part = std::move(*whole);
-      else
-        resolved = whole.error();
-    }
-    if (!resolved.ok()) {
-      refuse(node, order, resolved.error());
-      continue;
-    }
-    reply.orders.push_back(std::move(sent));
+    auto sent = with_secrets(order);
+    if (sent.ok())
+      reply.orders.push_back(std::move(*sent));
+    else
+      refuse(node, order, sent.error());
   }
   return reply;
+}
+
+Result<wire::WorkOrder> LinkHub::with_secrets(const wire::WorkOrder& order) const {
+  wire::WorkOrder sent = order;
+  std::map<std::string, std::string> secrets;
+  for (Json* part : {&sent.params, &sent.preconditions}) {
+    if (part->is_null()) continue;
+    TRY(Json whole, resolve_(*part));
+    secrets.merge(secrets_of(*part, whole));
+    *part = std::move(whole);
+  }
+  for (auto& [name, value] : secrets) {
+    if (value.size() < kShortestSecret)
+      return fail(Code::invalid,
+                  fmt::format("secret '{}' is shorter than {} characters and cannot be kept out of results: "
+                              "run `muster secret set {}` with a longer value",
+                              name, kShortestSecret, name));
+    sent.secrets.push_back(std::move(value));
+  }
+  return sent;
 }
 
 // An order whose secrets are missing can never be carried out: the executor gets this as its result.
@@ -116,9 +143,7 @@ void LinkHub::refuse(const NodeName& node, const wire::WorkOrder& order, const E
   finished.time = reactor_.now();
   finished.data = {
       {"ok", false}, {"code", to_string(error.code)}, {"message", error.message}, {"result", nullptr}};
-  reactor_.post([this, node, finished] {
-    if (sink_.event) sink_.event(node, finished);
-  });
+  reactor_.post([this, node, finished] { deliver(node, finished); });
 }
 
 void LinkHub::release(const NodeName& node, wire::PollReply reply) {
@@ -142,7 +167,12 @@ LinkHub::Stream& LinkHub::stream_of(const NodeName& node, const std::string& boo
 
 void LinkHub::take(const NodeName& node, wire::EventBatch batch,
                    std::function<void(Result<uint64_t>)> answer) {
+  const Status admitted = door_.admit(node, batch, reactor_.steady());
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
+  if (!admitted.ok()) {
+    note_refused(node, batch.events.size(), admitted.error().message);
+    return answer(admitted.error());
+  }
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
   // Rows whose write failed are written together with the next ones; until then the agent sends the event
@@ -151,8 +181,9 @@ void LinkHub::take(const NodeName& node, wire::EventBatch batch,
   for (const auto& event : batch.events) {
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
     stream.taken = event.seq;
+    const int64_t run = run_of(node, event.order);  // forward() may end the order
     forward(node, batch, event);
-    if (kept(node, event)) rows.push_back(row_of(node, event, reactor_.now()));
+    if (kept(node, event)) rows.push_back(row_of(node, event, run, reactor_.now()));
   }
   if (rows.empty()) {
     if (settled) stream.durable = stream.taken;
@@ -170,6 +201,31 @@ void LinkHub::take(const NodeName& node, wire::EventBatch batch,
     s.taken = std::max(s.taken, up_to);
     answer(up_to);
   });
+}
+
+// Returns the run of an order that the node has or had, else 0: an agent can name any order.
+int64_t LinkHub::run_of(const NodeName& node, const OrderId& order) const {
+  const int64_t run = run_in(order);
+  const auto had = runs_.find(node);
+  if (had != runs_.end() && had->second.count(run)) return run;
+  return sink_.expected && sink_.expected(node, order) ? run : 0;
+}
+
+void LinkHub::note_refused(const NodeName& node, size_t events, const std::string& why) {
+  Refused& refused = refused_[node];
+  refused.events += events;
+  const SteadyMs now = reactor_.steady();
+  if (refused.noted && now - refused.noted < kNoteAgain) return;
+  refused.noted = now;
+  log::warning("events of a node were refused",
+               {{"node", node}, {"why", why}, {"events", std::to_string(refused.events)}});
+  if (!mac_of_unknown(node).empty()) return;
+  EventRow row;
+  row.time = reactor_.now();
+  row.node = node;
+  row.kind = EventKind("node").word();
+  row.json = dump_json(Json{{"action", "events refused"}, {"reason", why}, {"count", refused.events}});
+  store_.write({row}, [](const Status&) {});
 }
 
 void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event) {
@@ -192,7 +248,11 @@ void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const
     log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }
-  if (sink_.event) sink_.event(node, event);
+  deliver(node, event);
+}
+
+void LinkHub::deliver(const NodeName& node, const wire::Event& event) {
+  if (!live_checks_.take(node, event) && sink_.event) sink_.event(node, event);
 }
 
 void LinkHub::close() {

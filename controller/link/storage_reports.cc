@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/disk_source.h"
 #include "base/json_at.h"
+#include "base/printable.h"
 #include "base/slurm_state.h"
 #include "controller/engines/engine.h"
 #include "controller/plan/interconnect.h"
@@ -153,12 +155,11 @@ void add_sizes(const Json& node, bool each_its_own, Json& section) {
 }  // namespace
 
 void StorageReports::update(const std::string& node, const std::string& text) {
-  const auto json =
+  auto json =
       text.empty() || text.size() > kLongest ? Result<Json>(fail(Code::invalid, "")) : parse_json(text);
-  if (json.ok() && json->is_array())
-    reports_[node] = *json;
-  else
-    reports_.erase(node);
+  if (!json.ok() || !json->is_array()) return void(reports_.erase(node));
+  make_printable(*json);
+  reports_[node] = std::move(*json);
 }
 
 SchedulerState StorageReports::scheduler(const std::string& node) const {

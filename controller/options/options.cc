@@ -44,6 +44,10 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
 
 std::string wrong_metrics_address(const std::string& address) {
   in6_addr binary = {};
+  if (address == "0.0.0.0" || address == "::")
+    return "'" + address +
+           "' is every network of this machine: give one of its addresses, such as 127.0.0.1, or the one in "
+           "the cluster's network";
   if (address.empty() || ::inet_pton(AF_INET, address.c_str(), &binary) == 1 ||
       ::inet_pton(AF_INET6, address.c_str(), &binary) == 1)
     return "";

@@ -72,7 +72,6 @@ Json metrics_of(const ContextInput& in) {
   std::string host = in.metrics_address;
   const bool own_machine = in.node.address == in.controller_address;
   if (host.empty() || ((host.starts_with("127.") || host == "::1") && !own_machine)) return out;
-  if (host == "0.0.0.0" || host == "::") host = in.controller_address;
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   out.push_back(host + ":" + std::to_string(kMetricsPort));
   return out;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/disk_identity.h"
+#include "base/secrets.h"
 #include "controller/plan/disk_selection.h"
 
 namespace muster {
@@ -217,7 +218,7 @@ void find_secrets(const Json& json, const std::string& where, Problems& problems
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) {
       if ((key == "password" || key == "secret" || key == "private_key") && value.is_string() &&
-          !value.get_ref<const std::string&>().starts_with("secret:") &&
+          !is_secret_reference(value.get_ref<const std::string&>()) &&
           !value.get_ref<const std::string&>().empty())
         problems.push_back(where + "." + key + ": contains a value instead of secret:NAME");
       find_secrets(value, where + "." + key, problems);

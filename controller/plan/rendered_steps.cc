@@ -91,6 +91,9 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   out.mandatory = step.mandatory;
   TRY(out.params, put_in(source.params));
   TRY(out.verify, put_in(step.verify));
+  TRY_(check_secrets(out.module, out.params));
+  if (out.verify.is_object())
+    TRY_(check_secrets(out.verify.value("module", ""), out.verify.value("params", Json())));
   TRY(out.expect, put_in(step.expect));
   // `blocks` is sent within `expect`, because agents of older versions reject a step with an unknown key.
   if (!step.blocks.empty()) out.expect["blocks"] = step.blocks;

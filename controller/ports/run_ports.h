@@ -90,6 +90,7 @@ struct Presence {
   std::optional<std::string> storage = {};  // state of its mounts (agent/storage/storage_state.h)
   std::string slot = {};                    // Hello::slot
   bool trial = false;                       // Hello::trial
+  std::string trusts = {};  // Authority::trust() that the agent has; "": it does not report it
 };
 
 // Reads a slot from an agent's report: "a", "b", or "" for anything else.

@@ -158,10 +158,17 @@ struct PurgeTokens {
 struct DeleteJoinTokens {
   NodeName node;
 };  // deletes the node's join tokens, used or not; written when a power-on of the node begins
+// Deletes at most `most` events from before that time, and gives a small part of the space of deleted rows
+// back to the file system. An event with a time after `now` (the clock was wrong) is as old as those around
+// it: it goes before an older event that follows it in the log.
+struct PurgeEvents {
+  TimeMs before = 0, now = 0;
+  int64_t most = 0;
+};
 using Write =
     std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
                  ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
-                 DeleteJoinTokens>;  // a row with a key replaces the row with the same key
+                 DeleteJoinTokens, PurgeEvents>;  // a row with a key replaces the row with the same key
 
 // Read-only access to the records of runs: specs, plans, journals, reports, events.
 class RunArchive {
@@ -237,6 +244,8 @@ class Store : public RunArchive {
   // Returns the node's tokens of purpose "join", sorted by expiry, earliest first.
   virtual Result<std::vector<TokenRow>> join_tokens(const NodeName& node) = 0;
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
+  // True if writing this would delete events or give space back. Quick, however long the log is.
+  virtual Result<bool> would_purge(const PurgeEvents& purge) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
   // Returns one of secrets(), without reading the others.
   virtual Result<SecretRow> secret(const std::string& name) {

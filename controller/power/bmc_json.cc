@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/printable.h"
 #include "base/split.h"
 #include "base/utf8.h"
 
@@ -39,22 +40,6 @@ Result<std::string> unpack(std::string_view packed, size_t most) {
   return out;
 }
 
-// Returns the length of the UTF-8 character that begins at `at`; 0 if it is invalid.
-size_t character(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf5 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xc0) != 0x80) return 0;
-  // Overlong, surrogates, beyond U+10FFFF.
-  const unsigned second = byte(at + 1);
-  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
-                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
-  return wrong ? 0 : length;
-}
-
 bool control(char c) { return static_cast<unsigned char>(c) < 0x20; }
 
 std::string cleaned(std::string_view text) {
@@ -63,7 +48,8 @@ std::string cleaned(std::string_view text) {
   bool quoted = false, escaped = false;
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
-    const size_t length = character(text, at);
+    const Utf8Character next = read_utf8(text.substr(at));
+    const size_t length = next.valid ? next.bytes : 0;
     if (control(c)) {
       // An escape followed by a control character keeps its backslash as text.
       if (quoted) out.append(escaped ? "\\" : "").append(kReplacement);
@@ -90,6 +76,7 @@ Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, 
   }
   auto read = parse_json(body);
   if (!read.ok()) read = parse_json(cleaned(body));
+  if (read.ok()) make_printable(*read);
   if (read.ok() || encoding.empty() || encoding == "identity") return read;
   return fail(Code::invalid,
               fmt::format("its Content-Encoding '{}' is not supported, or it is not JSON", encoding));
@@ -115,7 +102,7 @@ const Json& json_at(const Json& json, const std::vector<std::string>& path) {
 
 namespace {
 
-constexpr size_t kLongest = 300;  // bytes of a message that are shown
+constexpr size_t kLongest = 300;  // bytes of a message, and of its id, that are shown
 
 // Parts of message ids for temporary conditions. Dell: data sources (SYS518), the iDRAC (SWC0700) or its
 // providers (RAC0508) are not ready yet; all sessions are in use (RAC0218).
@@ -172,7 +159,8 @@ std::string RedfishRefusal::text() const {
   if (text.empty()) text = fmt::format("{}", fmt::join(first.args, ", "));
   if (text.empty()) text = messages_.back().text;
   const std::string id = first.id.empty() ? messages_.back().id : first.id;
-  return fmt::format("{}{}{}", id, id.empty() || text.empty() ? "" : ": ", first_bytes(text, kLongest));
+  return fmt::format("{}{}{}", first_bytes(id, kLongest), id.empty() || text.empty() ? "" : ": ",
+                     first_bytes(text, kLongest));
 }
 
 bool RedfishRefusal::passes() const {

@@ -3,7 +3,7 @@
 // state of the machine unreadable.
 //
 // Invalid UTF-8 and control characters inside a string become U+FFFD; outside of strings control characters
-// are removed. Valid JSON is not changed. Pure functions, no I/O.
+// are removed. All texts are then made printable (base/printable.h). Pure functions, no I/O.
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/printable.h"
+#include "base/secrets.h"
 #include "base/utf8.h"
 #include "sys/own_program.h"
 
@@ -76,7 +77,7 @@ class CommandPower : public Power {
   Status check_identity(const std::string& uuid);
   Result<std::string> network_capability();
   Status confirm_network();
-  std::string without_password(std::string text) const;
+  std::string without_password(const std::string& text) const;
   Status reach(PowerState wanted, const std::string& verb, bool graceful, DurationMs reserve);
   Status wait_for(PowerState wanted, DurationMs reserve);
 
@@ -226,11 +227,8 @@ Result<std::string> CommandPower::network_capability() {
 }
 
 // A program may print its secrets (`set -x`, `curl -v`): they are masked in journals and reports.
-std::string CommandPower::without_password(std::string text) const {
-  const std::string& password = target_.password;
-  for (size_t at = 0; !password.empty() && (at = text.find(password, at)) != std::string::npos; at += 3)
-    text.replace(at, password.size(), "***");
-  return text;
+std::string CommandPower::without_password(const std::string& text) const {
+  return SecretMask({target_.password}).text(text);
 }
 
 // A machine whose firmware always boots from the network first needs no order: the boot server decides what

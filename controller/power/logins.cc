@@ -107,6 +107,8 @@ Status Logins::may_log_in(const PowerTarget& target, DurationMs left,
 Status Logins::failed_login(const PowerTarget& target) {
   failed(target);
   const auto refused = find(target);
+  if (!refused && target.one_login)
+    return fail(Code::denied, "BMC " + target.address + " rejected this user and password");
   if (!refused) return Ok{};
   if (refused->code == Code::denied && target.on_refused) target.on_refused();
   return *refused;
@@ -116,6 +118,12 @@ bool Logins::took(const PowerTarget& target) const {
   const std::lock_guard hold(mutex_);
   const Tried* one = tried(target);
   return one && one->failed == 0 && one->let_in && lately(*one->let_in);
+}
+
+bool Logins::rejected(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  const Tried* one = tried(target);
+  return one && one->failed > 0 && lately(one->at);
 }
 
 DurationMs Logins::pause(const PowerTarget& target) const {

@@ -30,7 +30,8 @@ class Logins {
   // To be called before a login: waits with `pause` if one has just failed. An Error: do not log in now.
   Status may_log_in(const PowerTarget& target, DurationMs left,
                     const std::function<void(DurationMs)>& pause) const;
-  // Calls failed(); Ok: one more login is allowed. Else nothing more may be sent with this user and password.
+  // Calls failed(); Ok: one more login is allowed. Else nothing more may be sent with this user and password;
+  // with PowerTarget::one_login, in this call.
   Status failed_login(const PowerTarget& target);
   // Records a final rejection that the driver itself established.
   void refused(const PowerTarget& target);
@@ -38,6 +39,8 @@ class Logins {
   std::optional<Error> find(const PowerTarget& target) const;
   // True if a login succeeded less than ten minutes ago and none has been rejected since.
   bool took(const PowerTarget& target) const;
+  // True if the last login was rejected less than ten minutes ago.
+  bool rejected(const PowerTarget& target) const;
   // Returns how long the next login must wait.
   DurationMs pause(const PowerTarget& target) const;
   // To be called when an operator set secrets: each rejected account gets one more try, at once.

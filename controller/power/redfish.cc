@@ -60,12 +60,12 @@ struct Seen {
 
 class Redfish : public Power {
  public:
-  Redfish(PowerTarget target, Waiter waiter)
+  Redfish(PowerTarget target, Waiter waiter, HttpClients http)
       : node_(target.node),
         address_(target.address),
         expected_uuid_(machine_of(target.expected_uuid)),
         machines_(target.machines),
-        client_(std::move(target), std::move(waiter)) {}
+        client_(std::move(target), std::move(waiter), std::move(http)) {}
 
   Result<PowerState> state(DurationMs deadline) override {
     client_.begin(deadline);
@@ -430,8 +430,8 @@ Result<Json> Redfish::describe(DurationMs deadline) {
 
 }  // namespace
 
-std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter) {
-  return std::make_unique<Redfish>(std::move(target), std::move(waiter));
+std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter, HttpClients http) {
+  return std::make_unique<Redfish>(std::move(target), std::move(waiter), std::move(http));
 }
 
 PowerDriver redfish_driver() {

@@ -7,11 +7,12 @@
 #pragma once
 
 #include "controller/ports/power.h"
+#include "controller/power/redfish_client.h"
 #include "controller/power/waiter.h"
 
 namespace muster {
 
-std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter);
+std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter, HttpClients http = make_http_client);
 PowerDriver redfish_driver();
 
 }  // namespace muster

@@ -43,12 +43,14 @@ std::string etag_of(const RedfishAnswer& answer) {
 
 }  // namespace
 
-RedfishClient::RedfishClient(PowerTarget target, Waiter waiter)
+RedfishClient::RedfishClient(PowerTarget target, Waiter waiter, HttpClients clients)
     : target_(std::move(target)),
       waiter_(std::move(waiter)),
+      clients_(std::move(clients)),
       logins_(target_.logins ? target_.logins : std::make_shared<Logins>(waiter_.now)),
-      use_session_(logins_->has_session(target_)),
-      basic_off_(use_session_) {}
+      // Of a single login the answer must be certain: Basic may be disabled, whatever the password is.
+      use_session_(logins_->has_session(target_) || target_.one_login),
+      basic_off_(logins_->has_session(target_)) {}
 
 RedfishClient::~RedfishClient() {
   begin(5 * kSecond);
@@ -71,7 +73,7 @@ Status RedfishClient::learn_pin() {
   options.insecure_first_use = true;
   options.keep_alive = false;
   options.max_answer = kMaxAnswer;
-  TRY(auto http, make_http_client(std::move(options)));
+  TRY(auto http, clients_(std::move(options)));
   HttpRequest request;
   request.target = kRoot;
   TRY_(http->request(std::move(request), std::min(left(), kRequest)));
@@ -97,7 +99,7 @@ Status RedfishClient::make_client(bool basic) {
   }
   options.keep_alive = false;
   options.max_answer = kMaxAnswer;
-  TRY(http_, make_http_client(std::move(options)));
+  TRY(http_, clients_(std::move(options)));
   return Ok{};
 }
 

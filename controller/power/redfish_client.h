@@ -9,6 +9,7 @@
 // depth are limited. Contains nothing about systems or power. Thread: one at a time; blocking.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -27,9 +28,12 @@ struct RedfishAnswer {
   std::string unreadable = {};  // why
 };
 
+// Makes connections to BMCs; tests answer in their place.
+using HttpClients = std::function<Result<std::unique_ptr<HttpClient>>(HttpClientOptions)>;
+
 class RedfishClient {
  public:
-  RedfishClient(PowerTarget target, Waiter waiter);
+  RedfishClient(PowerTarget target, Waiter waiter, HttpClients clients);
   ~RedfishClient();
 
   // Starts the clock of one public call.
@@ -74,6 +78,7 @@ class RedfishClient {
 
   PowerTarget target_;
   Waiter waiter_;
+  HttpClients clients_;
   std::shared_ptr<Logins> logins_;
   TimeMs end_ = 0;
   std::unique_ptr<HttpClient> http_;

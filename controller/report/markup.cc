@@ -5,27 +5,16 @@
 
 #include "base/digest.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 
 namespace muster::markup {
 namespace {
 
-// Returns the length of the valid UTF-8 sequence at `i`; 0 if there is none.
-size_t sequence_length(std::string_view s, size_t i) {
-  const auto byte = [&](size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
-  const unsigned lead = byte(i);
-  const size_t length = lead < 0x80                   ? 1
-                        : lead >= 0xc2 && lead < 0xe0 ? 2
-                        : lead >= 0xe0 && lead < 0xf0 ? 3
-                        : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                      : 0;
-  for (size_t k = 1; k < length; ++k)
-    if ((byte(i + k) & 0xc0) != 0x80) return 0;
-  if (lead == 0xe0 && byte(i + 1) < 0xa0) return 0;   // overlong
-  if (lead == 0xed && byte(i + 1) >= 0xa0) return 0;  // surrogates
-  if (lead == 0xef && byte(i + 1) == 0xbf && (byte(i + 2) == 0xbe || byte(i + 2) == 0xbf))
-    return 0;  // not allowed in XML
-  if ((lead == 0xf0 && byte(i + 1) < 0x90) || (lead == 0xf4 && byte(i + 1) >= 0x90)) return 0;
-  return length;
+// XML has no U+FFFE and U+FFFF.
+bool may_be_shown(const Utf8Character& character) {
+  const uint32_t unicode = character.unicode;
+  if (!character.valid || unicode == 0xfffe || unicode == 0xffff) return false;
+  return unicode == '\n' || unicode == '\t' || !controls_display(unicode);
 }
 
 }  // namespace
@@ -33,16 +22,15 @@ size_t sequence_length(std::string_view s, size_t i) {
 std::string escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = sequence_length(text, i);
-    const char c = text[i];
-    const bool control = length == 1 && static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
-    if (length == 0 || control || c == 0x7f) {
-      out += "\xef\xbf\xbd";  // replacement character for the invalid byte
-      ++i;
+  while (!text.empty()) {
+    const Utf8Character next = read_utf8(text);
+    const std::string_view bytes = text.substr(0, next.bytes);
+    text.remove_prefix(next.bytes);
+    if (!may_be_shown(next)) {
+      out += "\xef\xbf\xbd";  // replacement character
       continue;
     }
-    switch (c) {
+    switch (bytes.front()) {
       case '&':
         out += "&amp;";
         break;
@@ -59,9 +47,8 @@ std::string escape(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        out += text.substr(i, length);
+        out += bytes;
     }
-    i += length;
   }
   return out;
 }

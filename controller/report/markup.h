@@ -1,8 +1,8 @@
 // Escaping for HTML and XML, and the plots of the HTML report. Internal to controller/report.
 //
 // Every string that is not a literal of these files must pass through escape(), which makes it valid UTF-8,
-// drops control characters that XML forbids, and escapes & < > " '. The result is safe in text and in quoted
-// attributes of both. Thread safety: stateless functions.
+// replaces characters that control a display (base/printable.h) and those that XML forbids, and escapes & < >
+// " '. The result is safe in text and in quoted attributes of both. Thread safety: stateless functions.
 #pragma once
 
 #include <string>

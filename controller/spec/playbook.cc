@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/secrets.h"
+#include "base/split.h"
 #include "base/value_type.h"
 
 namespace muster {
@@ -42,14 +44,44 @@ const std::map<std::string, std::map<std::string, ModuleParameter>>& module_list
     for (const auto& [module, parameters] : modules.items()) {
       auto& known = out[module];
       for (const auto& [name, says] : parameters.items()) {
-        const std::string words = says.get<std::string>();
-        const size_t space = words.find(' ');
-        known[name] = {words.substr(0, space), space != std::string::npos};
+        const auto words = split_words(says.get<std::string>());
+        const auto says_so = [&](const char* word) {
+          return std::find(words.begin(), words.end(), word) != words.end();
+        };
+        known[name] = {words.at(0), says_so("required"), says_so("secret")};
       }
     }
     return out;
   }();
   return all;
+}
+
+std::string why_no_secret(const std::string& module, const std::string& parameter, const Json& value) {
+  if (!refers_to_secret(value)) return "";
+  const auto called = module_list().find(module);
+  if (called != module_list().end()) {
+    const auto found = called->second.find(parameter);
+    if (found != called->second.end() && found->second.secret) return "";
+  }
+  return fmt::format(
+      "module '{}' takes no secret in '{}', where users of the node could read it: pass it to a program by "
+      "`env` or `input` of module `command`, or write it to a file with module `file`",
+      module, parameter);
+}
+
+Status check_secrets(const std::string& module, const Json& params) {
+  if (params.is_object())
+    for (const auto& [name, value] : params.items())
+      if (const std::string why = why_no_secret(module, name, value); !why.empty())
+        return fail(Code::invalid, why);
+  return Ok{};
+}
+
+Status check_image_step(const Json& part) {
+  if (!refers_to_secret(part)) return Ok{};
+  return fail(Code::invalid,
+              "an image can be read on the whole provisioning network, so its steps take no secrets: use "
+              "phase node");
 }
 
 void check_module_call(const YamlNode& step, const std::string& path, std::vector<SpecError>& errors) {
@@ -69,6 +101,8 @@ void check_module_call(const YamlNode& step, const std::string& path, std::vecto
   for (const YamlEntry& entry : params ? params->entries : std::vector<YamlEntry>{}) {
     const std::string where = path + ".params." + entry.key;
     const auto parameter = known.find(entry.key);
+    if (const std::string why = why_no_secret(module->text, entry.key, to_json(entry.value)); !why.empty())
+      errors.push_back({entry.value.line, entry.value.column, where, why});
     if (parameter != known.end())
       check_parameter(entry, where, parameter->second, errors);
     else if (!kOfTheExecutor.count(entry.key))

@@ -130,8 +130,16 @@ const Json* find_name(const Json& object, const std::string& dotted);
 struct ModuleParameter {
   std::string type;  // string | int | number | bool | list | object | any
   bool required = false;
+  bool secret = false;  // its value may have secrets; else programs' arguments or other users could show them
 };
 const std::map<std::string, std::map<std::string, ModuleParameter>>& module_list();
+
+// Why this parameter of a module must not have this value, which refers to a secret; "" if it may.
+std::string why_no_secret(const std::string& module, const std::string& parameter, const Json& value);
+// The same for all parameters of a rendered call. Code::invalid.
+Status check_secrets(const std::string& module, const Json& params);
+// invalid: this part of a step of phase image refers to a secret, and images are public.
+Status check_image_step(const Json& part);
 
 // Checks the call of a step (or of its `verify`): the module exists, and its parameters are known, complete,
 // and of the right type unless they contain a {{variable}}. Errors give the place of the mistake.

@@ -104,6 +104,8 @@ class Walker {
  public:
   Walker(const Json& schema, std::vector<SpecError>& errors) : root_(schema), errors_(errors) {}
 
+  const std::vector<SpecError>& padded() const { return padded_; }
+
   void visit(const YamlNode& node, const Json& given, const std::string& path) {
     const Json& schema = resolve(given);
     if (!check_type(node, schema, path)) return;
@@ -158,6 +160,9 @@ class Walker {
           fmt::format("{} is not {}", found_in_words(node),
                       schema.value("x-form", std::string("in the expected format"))));
     if (!yaml_is_number(node)) return;
+    const auto type = schema.find("type");
+    if (type != schema.end() && *type == "integer" && node.text.size() > 1 && node.text[0] == '0')
+      padded_.push_back({node.line, node.column, path, node.text});
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (schema.contains("minimum") && value < schema["minimum"].get<double>())
       add(node.line, node.column, path,
@@ -256,6 +261,7 @@ class Walker {
 
   const Json& root_;
   std::vector<SpecError>& errors_;
+  std::vector<SpecError> padded_;
   std::map<std::string, std::regex> compiled_;
 };
 
@@ -265,6 +271,13 @@ std::vector<std::string> unsupported_keywords(const Json& schema) {
   std::vector<std::string> found;
   find_unknown_keywords(schema, false, "", found);
   return found;
+}
+
+std::vector<SpecError> padded_numbers(const YamlNode& root, const Json& schema) {
+  std::vector<SpecError> ignored;
+  Walker walker(schema, ignored);
+  walker.visit(root, schema, "");
+  return walker.padded();
 }
 
 void check_schema(const YamlNode& root, const Json& schema, std::vector<SpecError>& errors) {

@@ -16,6 +16,9 @@
 namespace muster {
 
 void check_schema(const YamlNode& root, const Json& schema, std::vector<SpecError>& errors);
+// Returns the numbers with a leading zero where the schema requires whole numbers; their messages are the
+// texts as written.
+std::vector<SpecError> padded_numbers(const YamlNode& root, const Json& schema);
 // Returns JSON pointers to the keywords that check_schema() does not support; empty for a supported schema.
 std::vector<std::string> unsupported_keywords(const Json& schema);
 

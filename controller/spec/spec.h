@@ -27,6 +27,7 @@ struct SpecError {
   std::string path;          // "nodes[0].disks.os.match.count"
   std::string message;       // with the rule and "did you mean ..."
   std::string file = {};     // the playbook of the spec that line and column refer to; empty: the spec
+  std::string code = {};     // of findings that have one (controller/spec/findings.h): all warnings have
 };
 std::string to_string(
     const SpecError& error,
@@ -67,6 +68,7 @@ struct Network {
   std::string dhcp = "managed";  // managed | proxy | external
   std::string controller;        // controller's address; default: the first one of the provisioning network
   std::string gateway;           // may be empty
+  bool join_from_any_port = false;  // also from source ports that are not only root's
   // None of these is ever copied from the controller host; undeclared ones are empty.
   std::vector<std::string> dns;          // name servers, numeric, in the order they are queried
   std::vector<std::string> search;       // domains
@@ -222,6 +224,14 @@ struct GpuAcceptance {
   std::string results_file, key_file;  // as the spec names them
   std::string results, key;            // their texts, embedded in the spec: a signed report, a public key
 };
+// `limits.events`: what is taken of agents' events, per node, and how long the live log keeps an event.
+struct EventLimits {
+  int per_second = 100;
+  int64_t bytes_per_day = 64 << 20;
+  int64_t size = 2 << 20;  // of one event, bytes
+  DurationMs keep = 90 * kDay;
+};
+
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
@@ -232,6 +242,7 @@ struct LimitsSpec {
   DurationMs trial = 120 * kMinute;   // a new system that is not committed in time rolls itself back
   DurationMs drain_timeout = kDay;    // time for the jobs of a node to end before it is re-imaged
   int64_t image_write_rate = 0;       // bytes per second for writing an image while jobs run; 0: no cap
+  EventLimits events;
 };
 
 // How often the images of a rollout are built again, when a window opens.

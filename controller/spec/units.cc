@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -49,6 +51,14 @@ Result<Quantity> parse_quantity(const std::string& text) {
   std::string unit = digits == std::string::npos ? "" : text.substr(digits);
   unit.erase(0, std::min(unit.size(), unit.find_first_not_of(' ')));
   return Quantity{value, unit};
+}
+
+// "T" and "tb" for "TB", "Gi" for "GiB".
+bool is_nearly(const std::string& given, const std::string& unit) {
+  const auto alike = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  const bool whole = given.size() == unit.size(), short_of_b = given.size() + 1 == unit.size();
+  return unit.size() > 1 && (whole || short_of_b) &&
+         std::equal(given.begin(), given.end(), unit.begin(), alike);
 }
 
 }  // namespace
@@ -130,6 +140,10 @@ Result<int64_t> parse_size(const std::string& text) {
     if (bytes > 9e18) return fail(Code::invalid, fmt::format("'{}' is too large", text));
     return static_cast<int64_t>(bytes);
   }
+  for (const Unit& unit : units)
+    if (is_nearly(quantity.unit, unit.name))
+      return fail(Code::invalid,
+                  fmt::format("'{}': unknown unit '{}', did you mean '{}'?", text, quantity.unit, unit.name));
   return fail(Code::invalid,
               fmt::format("'{}': unknown unit '{}'; use MB, GB, TB or MiB, GiB, TiB", text, quantity.unit));
 }
@@ -158,6 +172,7 @@ Result<DurationMs> parse_duration(const std::string& text) {
                         : unit.empty() || unit == "s"  ? 1000
                         : unit == "min" || unit == "m" ? 60000
                         : unit == "h"                  ? 3600000
+                        : unit == "d"                  ? 86400000
                                                        : 0;
   if (factor == 0 || quantity.value > 1e6)
     return fail(Code::invalid, fmt::format("'{}' is not a duration such as 500 ms, 2 s or 3 min", text));

@@ -27,7 +27,7 @@ Result<int64_t> parse_rate(const std::string& text);
 // "200 Gb/s", "2.5 Gb/s" or "100 Mb/s" -> Gb/s; above 0.
 Result<double> parse_link_rate(const std::string& text);
 
-// "500 ms", "2 s", "3 min" or "3m", "1 h"; a bare number is seconds.
+// "500 ms", "2 s", "3 min" or "3m", "1 h", "90 d"; a bare number is seconds.
 Result<DurationMs> parse_duration(const std::string& text);
 
 }  // namespace muster

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <tuple>
+#include <utility>
+
+#include "controller/spec/yaml_mistake.h"
 
 namespace muster {
 
@@ -97,7 +101,11 @@ ParsedYaml parse_yaml(const std::string& text) {
     }
     if (!documents.empty()) out.root = Copier(out.errors).copy(documents[0], 1, 1, 0);
   } catch (const YAML::Exception& e) {
-    out.errors.push_back({e.mark.line + 1, e.mark.column + 1, "", "not valid YAML: " + e.msg});
+    const int line = e.mark.is_null() ? std::numeric_limits<int>::max() : e.mark.line + 1;
+    if (auto mistake = find_yaml_mistake(text, line))
+      out.errors.push_back(std::move(*mistake));
+    else
+      out.errors.push_back({e.mark.line + 1, e.mark.column + 1, "", "not valid YAML: " + e.msg});
   } catch (const std::exception& e) {  // yaml-cpp throws a few standard exceptions on malformed input
     out.errors.push_back({0, 0, "", std::string("not valid YAML: ") + e.what()});
   }

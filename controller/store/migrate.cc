@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
+#include <vector>
+
+#include "sys/open_way.h"
 
 namespace muster {
 
@@ -29,23 +31,27 @@ Status check_header(const std::string& path) {
   return Ok{};
 }
 
-Status sync_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool ok = fd >= 0 && ::fsync(fd) == 0;
-  if (fd >= 0) ::close(fd);
-  if (!ok) return fail(Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
-  return Ok{};
-}
-
 Status copy_checked(const std::string& from, const std::string& to) {
   {
     TRY(sqlite::Connection db, sqlite::Connection::open(from, sqlite::Mode::read_only));
     TRY_(db.run("VACUUM INTO ?", {to}));
   }
   TRY(const int64_t version, inspect_database(to));
-  if (version == 0) return fail(Code::failed, to + ": the copy is empty");
-  ::chmod(to.c_str(), 0600);
-  return sync_file(to);
+  return version == 0 ? fail(Code::failed, to + ": the copy is empty") : Status(Ok{});
+}
+
+// The whole content of the file.
+Status copy_bytes(const std::string& from, int to) {
+  const OpenFd source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!source.open()) return file_error("opening", from, errno);
+  std::vector<char> buffer(1 << 20);
+  for (;;) {
+    const ssize_t n = ::read(source.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return file_error("reading", from, errno);
+    if (n == 0) return Ok{};
+    TRY_(write_bytes(to, {buffer.data(), static_cast<size_t>(n)}, "the copy"));
+  }
 }
 
 }  // namespace
@@ -108,17 +114,17 @@ Result<std::string> dump_schema(sqlite::Connection& db) {
 Status backup_store(const std::string& from, const std::string& to) {
   TRY(const int64_t version, inspect_database(from));
   if (version == 0) return fail(Code::not_found, from + ": no such database");
-  const std::string temporary = fmt::format("{}.{}.tmp", to, ::getpid());
-  ::unlink(temporary.c_str());
-  Status copied = copy_checked(from, temporary);
-  // link() fails if the name exists; rename() would replace the file.
-  if (copied.ok() && ::link(temporary.c_str(), to.c_str()) != 0)
-    copied = errno == EEXIST ? fail(Code::conflict, to + ": already exists")
-                             : fail(Code::failed, fmt::format("{}: {}", to, std::strerror(errno)));
-  ::unlink(temporary.c_str());
-  if (!copied.ok()) return copied;
-  const size_t slash = to.rfind('/');
-  return sync_file(slash == std::string::npos ? "." : slash == 0 ? "/" : to.substr(0, slash));
+  TRY(const OpenWay target, OpenWay::to("/", to));
+  TRY(const FileState there, target.look());
+  if (there.exists) return fail(Code::conflict, to + ": already exists");
+  // SQLite opens files by their paths, and others may read what it makes. So its copy is made beside the
+  // database, where only this user can replace a folder, and in one that only this user can enter.
+  TRY(const OpenWay database, OpenWay::to("/", from));
+  return database.in_private_folder("copy.db", [&](const OpenWay& copy) -> Status {
+    TRY_(copy_checked(from, copy.path()));
+    return target.write([&](int fd) { return copy_bytes(copy.path(), fd); }, 0600, {},
+                        OpenWay::Existing::kept);
+  });
 }
 
 }  // namespace muster

@@ -137,6 +137,23 @@ Status put(Connection& db, const DeleteJoinTokens& r) {
   return db.run("DELETE FROM token WHERE node = ? AND purpose = 'join'", {r.node});
 }
 
+// Free space that stays in the file, for rows to come: 4 MiB. A purge gives back 2 MiB of the rest.
+constexpr int64_t kFreePages = 1024;
+constexpr int64_t kIncremental = 2;  // of PRAGMA auto_vacuum
+
+Status put(Connection& db, const PurgeEvents& r) {
+  TRY_(db.run(
+      "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE time > ? AND seq < (SELECT seq FROM "
+      "event WHERE time < ? ORDER BY time DESC, seq DESC LIMIT 1) LIMIT ?)",
+      {r.now, r.before, r.most}));
+  TRY(const int64_t gone, db.number("SELECT changes()"));
+  TRY_(db.run("DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE time < ? ORDER BY time LIMIT ?)",
+              {r.before, r.most - gone}));
+  TRY(const int64_t spare, db.number("PRAGMA freelist_count"));
+  // Does nothing in a database that was made without auto_vacuum and never rewritten.
+  return spare > kFreePages ? db.run("PRAGMA incremental_vacuum(512)", {}) : Status(Ok{});
+}
+
 // An unreadable value is an error: if it were ignored, plans would rely on outdated facts about the disk.
 Result<std::map<std::string, TimeMs>> written_from(const std::string& text) {
   TRY(const Json json, parse_json(text));
@@ -301,6 +318,16 @@ Result<std::vector<EventRow>> read_events(Connection& db, const EventQuery& quer
   TRY(auto rows, all<EventRow>(db, where, values));
   if (query.newest) std::reverse(rows.begin(), rows.end());
   return rows;
+}
+
+Result<bool> read_would_purge(Connection& db, const PurgeEvents& purge) {
+  bool old = false;
+  TRY_(db.query("SELECT 1 FROM event WHERE time < ? LIMIT 1", {purge.before},
+                [&](const Row&) { old = true; }));
+  if (old) return true;
+  TRY(const int64_t spare, db.number("PRAGMA freelist_count"));
+  TRY(const int64_t mode, db.number("PRAGMA auto_vacuum"));
+  return spare > kFreePages && mode == kIncremental;
 }
 
 Result<RolloutRow> read_rollout(Connection& db, int64_t id) {

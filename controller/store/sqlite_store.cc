@@ -176,6 +176,7 @@ class SqliteStore : public Store {
   Result<CertificateRow> certificate(const std::string& serial) override {
     return read_certificate(reader_, serial);
   }
+  Result<bool> would_purge(const PurgeEvents& purge) override { return read_would_purge(reader_, purge); }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
   Result<SecretRow> secret(const std::string& name) override { return read_secret(reader_, name); }
   Result<std::vector<EventRow>> events(const EventQuery& query) override {
@@ -274,19 +275,29 @@ Result<Connection> open_reader(const std::string& path) {
   return reader;
 }
 
+// Space of deleted rows can be given back a little at a time only in a database that was made, or once
+// rewritten, with auto_vacuum. Without the room for that it stays in the file, for new rows.
+void rewrite(Connection& db, const std::string& path) {
+  if (const Status done = db.script("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"); !done.ok())
+    log::warning("the database was not rewritten: its file will not get smaller (docs: operations, events)",
+                 {{"file", path}, {"error", done.error().message}});
+}
+
 Result<Connection> open_current(const std::string& path, int64_t version) {
   const std::string copy = fmt::format("{}.schema{}.bak", path, version);
-  if (version > 0 && version < newest_schema() && !is_copied(path, copy, version))
-    TRY_(backup_store(path, copy));
+  const bool older = version > 0 && version < newest_schema();
+  if (older && !is_copied(path, copy, version)) TRY_(backup_store(path, copy));
   TRY(Connection writer, Connection::open(path, sqlite::Mode::read_write));
   ::chmod(path.c_str(), 0600);
+  // auto_vacuum first: it counts for a database that is empty.
   TRY_(
-      writer.script("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA "
-                    "trusted_schema = OFF;"));
+      writer.script("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                    "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"));
   TRY(const std::string mode, writer.text("PRAGMA journal_mode"));
   if (mode != "wal")
     return fail(Code::failed, path + ": this file system does not support write-ahead logging");
   TRY_(migrate(writer));
+  if (older) rewrite(writer, path);
   return writer;
 }
 

@@ -2,13 +2,13 @@
 
 #include <utility>
 
-#include "base/digest.h"
 #include "sys/lock_file.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kShortestToken = 32;
+constexpr char kIdentity[] = "/pki/identity";
 constexpr int kCaDays = 3650;
 constexpr int kServerDays = 825;
 constexpr int kServerRenewDays =
@@ -26,6 +26,28 @@ std::string joined(const std::vector<std::string>& words) {
 bool expires_before(const std::string& certificate_pem, TimeMs limit) {
   const auto info = pki::read_certificate(certificate_pem);
   return info.ok() && info->not_after < limit;
+}
+
+// At the time of its making: the clock of today may be wrong.
+bool is_signed_by(const pki::KeyPair& ca, const std::string& certificate_pem) {
+  const auto info = pki::read_certificate(certificate_pem);
+  return info.ok() &&
+         pki::verify_certificate(ca.certificate_pem, certificate_pem, info->not_before + kDay).ok();
+}
+
+Result<pki::KeyPair> make_own_ca() { return pki::make_ca("muster CA", kCaDays); }
+
+// The present CA is withdrawn once the next one's key is in its place: what follows is repeated here if
+// musterd was killed in between. A next key without a certificate is from a beginning that was killed.
+Status complete_withdrawal(const Files& files) {
+  const PairPaths ca = paths_of("ca"), next = paths_of("ca-next");
+  if (!files.exists(next.open)) return files.remove(next.secret);
+  TRY(const auto key, files.read(next.secret));
+  if (files.read(ca.secret).value_or("") != key) return Ok{};  // both are in use
+  TRY(const auto certificate, files.read(next.open));
+  TRY_(files.write(ca.open, certificate, 0644));
+  TRY_(files.remove(next.open));
+  return files.remove(next.secret);
 }
 
 }  // namespace
@@ -62,11 +84,18 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
                                   TimeMs now) {
   const Files files(state);
   TRY_(files.make_directories("/pki", 0700));
+  TRY_(complete_withdrawal(files));
   Authority a;
-  TRY(a.ca_, kept_pair(files, paths_of("ca"), [] { return pki::make_ca("muster CA", kCaDays); }));
+  a.state_ = state;
+  a.addresses_ = addresses;
+  TRY(a.ca_, kept_pair(files, paths_of("ca"), make_own_ca));
+  if (files.exists(paths_of("ca-next").open)) {
+    TRY(a.next_, kept_pair(files, paths_of("ca-next"), make_own_ca));
+  }
   TRY(a.report_, kept_pair(files, paths_of("report"), [] { return pki::make_signing_key(); }));
   // Agents pin the CA, so a reissued server certificate does not affect them.
-  const bool old = expires_before(files.read("/pki/server.crt").value_or(""), now + kServerRenewDays * kDay);
+  const std::string served = files.read("/pki/server.crt").value_or("");
+  const bool old = expires_before(served, now + kServerRenewDays * kDay) || !is_signed_by(a.ca_, served);
   if (old || files.read("/pki/server.names").value_or("") != joined(addresses)) {
     TRY_(files.remove("/pki/server.crt"));
     TRY_(files.write("/pki/server.names", joined(addresses), 0644));
@@ -83,8 +112,33 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
     return fail(
         Code::corrupt,
         state + "/operator-token is shorter than 32 characters; remove the file, and a new token is created");
+  a.ca_pem_ = a.ca_.certificate_pem + a.next_.certificate_pem;
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
+  a.identity_ = files.read_line(kIdentity, a.ca_fingerprint_);
   return a;
+}
+
+Status Authority::replace_token() {
+  const std::string token = random_hex(32);
+  TRY_(Files(state_).write("/operator-token", token, 0600));
+  operator_token_ = token;
+  return Ok{};
+}
+
+Status Authority::begin_ca(TimeMs now) {
+  if (replacing_ca()) return Ok{};
+  TRY_(kept_pair(Files(state_), paths_of("ca-next"), make_own_ca));
+  TRY(*this, open(state_, addresses_, now));
+  return Ok{};
+}
+
+Status Authority::withdraw_ca(TimeMs now) {
+  if (!replacing_ca()) return Ok{};
+  const Files files(state_);
+  TRY_(kept_text(files, kIdentity, 0644, [this] { return Result<std::string>(ca_fingerprint_); }));
+  TRY_(files.write(paths_of("ca").secret, next_.key_pem, 0600));  // from here on there is no way back
+  TRY(*this, open(state_, addresses_, now));
+  return Ok{};
 }
 
 std::map<std::string, TimeMs> Authority::certificate_ends() const {
@@ -99,7 +153,8 @@ std::map<std::string, TimeMs> Authority::certificate_ends() const {
 Result<Authority::AgentCertificate> Authority::sign_agent(const std::string& node,
                                                           const std::string& csr_pem) const {
   AgentCertificate made;
-  TRY(made.pem, pki::sign_csr(ca_, csr_pem, {node, kAgentOrganization, {}, false, kAgentDays}));
+  TRY(made.pem, pki::sign_csr(replacing_ca() ? next_ : ca_, csr_pem,
+                              {node, kAgentOrganization, {}, false, kAgentDays}));
   TRY(const auto info, pki::read_certificate(made.pem));
   made.serial = info.serial;
   TRY(made.fingerprint, pki::certificate_fingerprint(made.pem));

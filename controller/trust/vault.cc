@@ -8,11 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "base/digest.h"
+#include "base/secrets.h"
 #include "controller/trust/own_ssh_key.h"
 #include "sys/os.h"
 
@@ -90,7 +93,7 @@ Status make_key(const std::string& path) {
 }
 
 constexpr char kMpiKey[] = "mpi-ssh-key";
-constexpr char kReference[] = "secret:";
+constexpr char kNext[] = ".next";
 constexpr char kReserved[] = "install-";
 
 }  // namespace
@@ -118,6 +121,35 @@ Result<std::string> master_key(const std::string& path) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (const auto key = key_bytes(text); !key.ok()) return Error(key.error()).with(path);
   return text;
+}
+
+namespace {
+
+bool opens_one(const std::string& key, const std::vector<SecretRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const SecretRow& row) { return unseal(key, row.name, row.sealed).ok(); });
+}
+
+}  // namespace
+
+Result<std::string> settled_master_key(const std::string& path, Store& store) {
+  const Files files;
+  const std::string next_path = path + kNext;
+  if (!files.exists(next_path)) return master_key(path);
+  TRY(const auto next, master_key(next_path));
+  TRY(const auto rows, store.secrets());
+  if (opens_one(next, rows)) {
+    TRY_(files.write(path, next + "\n", 0600));
+  } else if (!rows.empty()) {
+    TRY(const auto present, master_key(path));
+    if (!opens_one(present, rows))
+      return fail(Code::corrupt,
+                  fmt::format("neither {} nor {} opens the stored secrets: put back the key with which this "
+                              "database was sealed",
+                              path, next_path));
+  }
+  TRY_(files.remove(next_path));
+  return master_key(path);
 }
 
 Result<std::string> seal(const std::string& key, const std::string& name, const std::string& value) {
@@ -174,8 +206,9 @@ constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},           {"munge-key", m
 bool is_reserved_secret(const std::string& name) { return name.starts_with(kReserved); }
 
 Result<std::unique_ptr<Vault>> Vault::open(const std::string& state, Reactor& reactor, Store& store) {
-  TRY(auto key, master_key(Files(state).real("/master.key")));
-  return std::unique_ptr<Vault>(new Vault(std::move(key), reactor, store));
+  const std::string path = Files(state).real("/master.key");
+  TRY(auto key, settled_master_key(path, store));
+  return std::unique_ptr<Vault>(new Vault(path, std::move(key), reactor, store));
 }
 
 Result<std::vector<Vault::Name>> Vault::list() {
@@ -187,7 +220,10 @@ Result<std::vector<Vault::Name>> Vault::list() {
 
 Result<std::string> Vault::get(const std::string& name) {
   const auto row = store_.secret(name);
-  if (row.ok()) return unseal(key_, name, row->sealed);
+  if (row.ok()) {
+    const auto value = unseal(key_, name, row->sealed);
+    return value.ok() || next_key_.empty() ? value : unseal(next_key_, name, row->sealed);
+  }
   if (row.error().code != Code::not_found) return row.error();
   return fail(Code::not_found, "secret '" + name + "' is not set: run `muster secret set " + name + "`");
 }
@@ -210,18 +246,70 @@ Result<Vault::Login> Vault::login(const std::string& name) {
 void Vault::put(const std::string& name, const std::string& value, Store::Done done) {
   const auto sealed = seal(key_, name, value);
   if (!sealed.ok()) return reactor_.post([done, error = sealed.error()] { done(error); });
-  store_.write({SecretRow{name, reactor_.now(), *sealed}}, std::move(done));
+  store_row(SecretRow{name, reactor_.now(), *sealed}, {}, std::move(done));
 }
 
 void Vault::remove(const std::string& name, Store::Done done) {
-  store_.write({DeleteSecret{name}}, std::move(done));
+  store_row(DeleteSecret{name}, {}, std::move(done));
 }
+
+// Not while all are re-sealed: the row would keep the old key's seal, or a removed one come back.
+void Vault::store_row(Write row, const WriteRow& write, Store::Done done) {
+  if (!next_key_.empty())
+    return reactor_.post(
+        [done] { done(fail(Code::unavailable, "the master key is being replaced: retry")); });
+  ++writing_;
+  const auto written = [this, done = std::move(done)](Status status) {
+    --writing_;
+    done(std::move(status));
+  };
+  if (write) return write(std::move(row), written);
+  store_.write({std::move(row)}, written);
+}
+
+Result<std::vector<Write>> Vault::resealed(const std::string& key) {
+  TRY(const auto rows, store_.secrets());
+  std::vector<Write> out;
+  for (const SecretRow& row : rows) {
+    const auto value = unseal(key_, row.name, row.sealed);
+    if (!value.ok())
+      return Error(value.error()).with("nothing was replaced; set or remove this secret first");
+    TRY(auto sealed, seal(key, row.name, *value));
+    out.push_back(SecretRow{row.name, row.time, std::move(sealed)});
+  }
+  return out;
+}
+
+void Vault::replace_master_key(Store::Done done) {
+  const auto refuse = [&](Error why) { reactor_.post([done, why = std::move(why)] { done(why); }); };
+  if (writing_ > 0 || !next_key_.empty())
+    return refuse(fail(Code::unavailable, "a secret is being stored at this moment: retry"));
+  const std::string next = random_hex(kKey);
+  auto rows = resealed(next);
+  if (!rows.ok()) return refuse(rows.error());
+  // Durable before a row is sealed with it. Without secrets the file would be taken back.
+  const Files files;
+  const Status kept = files.write(path_ + (rows->empty() ? "" : kNext), next + "\n", 0600);
+  if (!kept.ok()) return refuse(kept.error());
+  next_key_ = next;
+  store_.write(std::move(*rows), [this, done = std::move(done)](Status written) {
+    // Whatever the store says, its rows say which key it is.
+    auto key = settled_master_key(path_, store_);
+    if (!key.ok()) return done(key.error());  // both keys stay in use: next_key_ is not cleared
+    const bool replaced = *key == next_key_;
+    key_ = std::move(*key);
+    next_key_.clear();
+    done(replaced ? Status(Ok{}) : std::move(written));
+  });
+}
+
+std::string Vault::master_key_id() const { return short_digest(sha256("master key " + key_)); }
 
 Result<Json> Vault::resolve(const Json& params) {
   if (params.is_string()) {
     const auto& text = params.get_ref<const std::string&>();
-    if (!text.starts_with(kReference)) return params;
-    TRY(const auto value, named(text.substr(sizeof kReference - 1)));
+    if (!is_secret_reference(text)) return params;
+    TRY(const auto value, named(text.substr(kSecretPrefix.size())));
     return Json(value);
   }
   Json out = params;
@@ -252,6 +340,17 @@ void Vault::make_once(const std::string& name, const std::function<Result<std::s
   const auto made = make();
   if (!made.ok()) return reactor_.post([done, error = made.error()] { done(error); });
   put(name, *made, std::move(done));
+}
+
+void Vault::replace_own(const std::string& name, const WriteRow& write, Store::Done done) {
+  const auto own =
+      std::find_if(std::begin(kOwn), std::end(kOwn), [&](const OwnSecret& one) { return one.name == name; });
+  const auto made = own == std::end(kOwn)
+                        ? Result<std::string>(fail(Code::not_found, name + " is not made by the controller"))
+                        : own->make();
+  const auto sealed = made.ok() ? seal(key_, name, *made) : made;
+  if (!sealed.ok()) return reactor_.post([done, error = sealed.error()] { done(error); });
+  store_row(SecretRow{name, reactor_.now(), *sealed}, write, std::move(done));
 }
 
 Json Vault::public_values() {

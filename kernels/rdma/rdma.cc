@@ -336,6 +336,15 @@ class Pair {
   std::vector<RailResult> results_ = {};
 };
 
+// Answers of another shape than this program's own end the measurement, and not the program.
+Result<std::vector<RailResult>> measured_with(Pair& pair) {
+  try {
+    return pair.measure();
+  } catch (const Json::exception& e) {
+    return fail(Code::invalid, std::string("the partner sent an invalid answer: ") + e.what());
+  }
+}
+
 // What the port negotiated and could do, on which path.
 void describe_port(const RailResult& one, const RdmaPort& port, const Ability& own, Json& detail) {
   detail["rate_gbps"] = port.rate_gbps;
@@ -415,7 +424,7 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   if (!out.error.empty()) return out;
   out.outcome = Outcome::measured;
   Pair pair(files, process, options, own);
-  auto rails = pair.measure();
+  auto rails = measured_with(pair);
   std::vector<RailResult> results;
   if (rails.ok())
     results = std::move(*rails);

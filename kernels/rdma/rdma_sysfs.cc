@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/perftest_files.h"
@@ -180,7 +181,9 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
       out.gbps = row[3];
     else
       out.typical_us = row[4], out.p99_us = row[7];
-    if ((bandwidth ? out.gbps : out.typical_us) > 0) return out;
+    // Bytes in no time are "inf".
+    const double figure = bandwidth ? out.gbps : out.typical_us;
+    if (figure > 0 && std::isfinite(figure + out.p99_us)) return out;
     if (row[1] <= 0) break;
     // perftest measures time with the time-stamp counter, and prints zeros if it cannot determine the
     // counter's rate: seen where the kernel had marked the counter unstable.

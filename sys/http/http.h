@@ -48,6 +48,7 @@ struct HttpRequest {
   std::string remote = {};             // "10.20.0.11" or "unix"
   // User of the process that connected to the Unix socket, as it was then; none for other clients.
   std::optional<uint32_t> peer_uid = {};
+  uint16_t remote_port = 0;  // from which it was sent; 0 for a Unix socket
 };
 
 // Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character:
@@ -152,6 +153,8 @@ struct HttpClientOptions {
   std::string basic_user = {};  // HTTP basic authentication
   std::string basic_password = {};
   DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
+  // From a source port below 1024, which only root has, if this process may use one; else from any.
+  bool reserved_port = false;
   bool keep_alive = true;         // false: "Connection: close" on every request (BMCs mishandle keep-alive)
   bool head_only = false;         // an answer counts once its header was read, whatever becomes of its body
   size_t max_answer = 256 << 20;  // a larger body, also of an error response, is not read in full: `failed`

@@ -112,7 +112,7 @@ class BlockingClient : public HttpClient {
   Status connect(const Deadline& deadline) {
     fingerprint_.clear();
     Deadline soon = deadline.sooner(options_.connect_timeout);
-    TRY_(line_.connect(target_, soon));
+    TRY_(line_.connect(target_, soon, options_.reserved_port));
     if (target_.tls && !target_.authority.empty()) TRY_(line_.tunnel(target_.authority, soon));
     if (target_.tls) TRY_(line_.start_tls(context_.get(), target_, options_, soon, fingerprint_));
     return Ok{};

@@ -127,11 +127,13 @@ std::unique_ptr<ByteStream> tls_stream(Socket socket, asio::ssl::context& contex
 
 struct RequestParser : http::request_parser<http::string_body> {};
 
-Connection::Connection(std::shared_ptr<Core> core, Strand strand, Socket socket, std::string remote)
+Connection::Connection(std::shared_ptr<Core> core, Strand strand, Socket socket, std::string remote,
+                       uint16_t remote_port)
     : core_(std::move(core)),
       strand_(std::move(strand)),
       timer_(strand_),
       remote_(std::move(remote)),
+      remote_port_(remote_port),
       stream_(core_->options.tls ? tls_stream(std::move(socket), core_->tls)
                                  : plain_stream(std::move(socket))),
       known_(!core_->options.unix_path.empty()) {}
@@ -326,6 +328,7 @@ HttpRequest Connection::head_request() const {
   request.peer_serial = peer_serial_;
   request.peer_organization = peer_organization_;
   request.remote = remote_;
+  request.remote_port = remote_port_;
   request.peer_uid = peer_uid_;
   return request;
 }

@@ -122,7 +122,8 @@ struct RequestParser;  // contains Beast's parser, which is slow to compile
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Core> core, Strand strand, Socket socket, std::string remote);
+  Connection(std::shared_ptr<Core> core, Strand strand, Socket socket, std::string remote,
+             uint16_t remote_port);
   ~Connection();
 
   void start();
@@ -183,6 +184,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::steady_timer timer_;
   uint64_t timer_round_ = 0;
   std::string remote_;
+  uint16_t remote_port_;
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
   std::optional<uint32_t> peer_uid_;

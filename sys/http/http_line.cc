@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
+#include <openssl/rand.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/un.h>
@@ -17,6 +18,7 @@
 #include <charconv>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace muster::http_client {
 namespace {
@@ -98,6 +100,29 @@ bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options) {
     return good;
   }
   return false;
+}
+
+sockaddr_storage any_address(int family, uint16_t port) {
+  sockaddr_storage address = {};
+  address.ss_family = static_cast<sa_family_t>(family);
+  if (family == AF_INET)
+    reinterpret_cast<sockaddr_in*>(&address)->sin_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in6*>(&address)->sin6_port = htons(port);
+  return address;
+}
+
+// Ports from which root may send, in turn from a random one on. The lower ones are more services', and NFS
+// clients use the same range.
+std::vector<uint16_t> reserved_ports() {
+  constexpr uint16_t kLowest = 665, kHighest = 1023;
+  constexpr unsigned kAll = kHighest - kLowest + 1;
+  unsigned first = 0;
+  RAND_bytes(reinterpret_cast<unsigned char*>(&first), sizeof first);
+  std::vector<uint16_t> ports;
+  for (unsigned i = 0; i < kAll; ++i)
+    ports.push_back(static_cast<uint16_t>(kLowest + (first % kAll + i) % kAll));
+  return ports;
 }
 
 // True if this OpenSSL error means that the server rejects our certificate: it processed no request.
@@ -260,20 +285,36 @@ Line::Progress Line::drive(const Deadline& deadline, Step step) {
   }
 }
 
-Status Line::connect(const Target& target, const Deadline& deadline) {
+// Makes one attempt from that port, from any if it is 0. Returns 0, or the error's number.
+int Line::attempt(const Target& target, const Deadline& deadline, uint16_t source_port) {
   close();
   fd_ = ::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd_ < 0)
-    return fail(Code::unavailable, fmt::format("connecting to {}: {}", target.host, strerror(errno)));
+  if (fd_ < 0) return errno;
   int on = 1;
   if (target.address.ss_family != AF_UNIX) ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  int number =
-      ::connect(fd_, reinterpret_cast<const sockaddr*>(&target.address), target.size) == 0 ? 0 : errno;
-  if (number == EINPROGRESS) {
-    number = ETIMEDOUT;
-    socklen_t size = sizeof number;
-    if (wait(POLLOUT, deadline)) ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &number, &size);
+  if (source_port != 0) {
+    // Else the closed connection would keep the port from a service that starts within the next minute.
+    ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const sockaddr_storage from = any_address(target.address.ss_family, source_port);
+    if (::bind(fd_, reinterpret_cast<const sockaddr*>(&from), target.size) != 0) return errno;
   }
+  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&target.address), target.size) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  int number = ETIMEDOUT;
+  socklen_t size = sizeof number;
+  if (wait(POLLOUT, deadline)) ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &number, &size);
+  return number;
+}
+
+Status Line::connect(const Target& target, const Deadline& deadline, bool reserved_port) {
+  int number = EADDRINUSE;
+  const bool network = target.address.ss_family != AF_UNIX;
+  const std::vector<uint16_t> ports = reserved_port && network ? reserved_ports() : std::vector<uint16_t>();
+  // A port is in use here, or its last connection to this server has just been closed: the next one.
+  for (size_t i = 0; i < ports.size() && (number == EADDRINUSE || number == EADDRNOTAVAIL); ++i)
+    number = attempt(target, deadline, ports[i]);
+  const bool none = number == EADDRINUSE || number == EADDRNOTAVAIL;
+  if (none || number == EACCES || number == EPERM) number = attempt(target, deadline, 0);
   if (number == 0) return Ok{};
   close();
   return fail(Code::unavailable, fmt::format("connecting to {}: {}", target.host, strerror(number)));

@@ -62,8 +62,8 @@ class Line {
   bool open() const { return fd_ >= 0; }
   void close();
 
-  // unavailable: the connection was not established.
-  Status connect(const Target& target, const Deadline& deadline);
+  // `reserved_port`: as in HttpClientOptions. unavailable: the connection was not established.
+  Status connect(const Target& target, const Deadline& deadline, bool reserved_port = false);
   // Has the proxy at the other end connect to `authority`. unavailable: it does not.
   Status tunnel(const std::string& authority, const Deadline& deadline);
   // denied: one side rejects the other's certificate. `seen`: the fingerprint of the peer's certificate.
@@ -86,6 +86,7 @@ class Line {
   };
 
   Error hang_up(Code code, std::string message);
+  int attempt(const Target& target, const Deadline& deadline, uint16_t source_port);
   bool wait(short events, const Deadline& deadline);
   template <typename Step>
   Progress drive_plain(short events, const Deadline& deadline, Step step);

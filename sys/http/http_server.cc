@@ -34,6 +34,7 @@
 #include "sys/http/http.h"
 #include "sys/http/http_connection.h"
 #include "sys/openssl.h"
+#include "sys/path_kind.h"
 
 namespace muster {
 namespace http_server {
@@ -72,23 +73,27 @@ Result<Address> address_of(const HttpServerOptions& options) {
   return address;
 }
 
-// A socket file without a listener is left over from a crash, and prevents listening.
-void remove_stale(Address& address, const std::string& path) {
-  struct stat info;
-  if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+// Makes room for a socket. One without a listener is left over from a crash, prevents listening, and is
+// removed; nothing else is. unavailable: something answers there. invalid: it is no socket.
+Status clear_place(Address& address, const std::string& path) {
+  TRY_(expect_at(path, {PathKind::nothing, PathKind::socket}));
   int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return;
-  if (::connect(probe, address.any(), address.size) != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
+  if (probe < 0) return Ok{};
+  int number = ::connect(probe, address.any(), address.size) == 0 ? 0 : errno;
   ::close(probe);
+  if (number == ECONNREFUSED) ::unlink(path.c_str());
+  if (number == 0 || number == EAGAIN)
+    return fail(Code::unavailable, path + ": another program answers at this socket");
+  return Ok{};
 }
 
 // Opens a listening socket, which the caller closes; replaces a stale socket file. invalid: not a numeric
-// address, or the path is too long; denied, unavailable: an error of the system.
+// address, the path is too long, or something else is there; denied, unavailable: an error of the system.
 Result<int> listen_on(const HttpServerOptions& options) {
   TRY(Address address, address_of(options));
   bool local = !options.unix_path.empty();
   std::string where = local ? options.unix_path : fmt::format("{} port {}", options.address, options.port);
-  if (local) remove_stale(address, options.unix_path);
+  if (local) TRY_(clear_place(address, options.unix_path));
   int fd = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return fail(Code::unavailable, fmt::format("listening on {}: {}", where, strerror(errno)));
   int on = 1;
@@ -104,15 +109,18 @@ Result<int> listen_on(const HttpServerOptions& options) {
 }
 
 // 0 for a Unix socket.
+uint16_t port_of(const Address& address) {
+  if (address.storage.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+  if (address.storage.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port);
+  return 0;
+}
+
 uint16_t port_of(int fd) {
   Address address;
   address.size = sizeof address.storage;
-  if (::getsockname(fd, address.any(), &address.size) != 0) return 0;
-  if (address.storage.ss_family == AF_INET)
-    return ntohs(reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port);
-  if (address.storage.ss_family == AF_INET6)
-    return ntohs(reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port);
-  return 0;
+  return ::getsockname(fd, address.any(), &address.size) == 0 ? port_of(address) : uint16_t{0};
 }
 
 // "10.20.0.11", "fd00::1" or "unix".
@@ -195,7 +203,10 @@ class AsioServer : public HttpServer {
     open.clear();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
-    if (!core_->options.unix_path.empty()) ::unlink(core_->options.unix_path.c_str());
+    if (core_->options.unix_path.empty()) return;
+    // It has no listener any more, unless another program has taken the place.
+    if (auto address = address_of(core_->options); address.ok())
+      (void)clear_place(*address, core_->options.unix_path);
   }
 
  private:
@@ -244,7 +255,8 @@ class AsioServer : public HttpServer {
     if (family != AF_UNIX) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     Strand strand = asio::make_strand(core_->io);
     Socket socket(strand, asio::generic::stream_protocol(family, 0), fd);
-    auto connection = std::make_shared<Connection>(core_, strand, std::move(socket), remote_of(address));
+    auto connection =
+        std::make_shared<Connection>(core_, strand, std::move(socket), remote_of(address), port_of(address));
     {
       std::lock_guard lock(core_->mutex);
       if (core_->stopping || core_->connections.size() >= kMaxConnections) return;

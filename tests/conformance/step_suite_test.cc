@@ -620,6 +620,31 @@ TEST_CASE("steps: check sees, apply makes it so, and twice is once") {
   }
 }
 
+TEST_CASE("steps: what may be a secret is in no argument of a program", "[secrets]") {
+  const std::string secret = "a planted secret";  // begins as the sample's line has to
+  size_t planted = 0;
+  for (const auto& [name, sample] : changing())
+    for (const Json& parameter : find_step_module(name)->parameters) {
+      if (!parameter.value("secret", false)) continue;
+      const std::string of = parameter.value("name", "");
+      INFO(name << "." << of);
+      FakeMachine machine;
+      sample.prepare(machine);
+      Json params = sample.params(machine);
+      params[of] = parameter["type"] == "object" ? Json::object({{"key", secret}}) : Json(secret);
+      StepContext context = machine.context();
+      context.secrets = SecretMask(std::vector<std::string>{secret});
+      const StepModule* module = find_step_module(name);
+      CHECK(module->check(context, params)->holds == Holds::no);
+      const Status applied = module->apply(context, params);
+      INFO((applied.ok() ? "" : applied.error().message));
+      CHECK(applied.ok());
+      CHECK_FALSE(machine.called(secret));
+      ++planted;
+    }
+  CHECK(planted >= 8);
+}
+
 TEST_CASE("steps: an unknown or missing parameter is refused") {
   for (const auto& module : step_modules()) {
     INFO(module.name);

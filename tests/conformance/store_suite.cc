@@ -374,6 +374,36 @@ void events_are_found(StoreHarness& h) {
   CHECK(found({.limit = 100, .since = 1000}).empty());
 }
 
+void old_events_are_purged(StoreHarness& h) {
+  std::vector<Write> batch;
+  const auto add = [&](TimeMs time, const std::string& json) {
+    batch.push_back(EventRow{0, time, 0, "gpu01", "log", json});
+  };
+  // The clock was wrong at first: more events with a time to come than one purge deletes.
+  for (int i = 0; i < 1500; ++i) add(1'000'000 + i, "to come");
+  for (int i = 0; i < 10; ++i) add(100 + i, std::to_string(i));
+  add(2'000'000, "ahead");
+  must(h, batch);
+  Store& s = h.store();
+  const PurgeEvents purge{105, 1000, 400};
+  CHECK(*s.would_purge(purge));
+  must(h, {purge});
+  CHECK(s.events({.limit = 5000})->size() == 1511 - 400);
+  for (int i = 0; i < 4; ++i) must(h, {purge});
+  CHECK_FALSE(*s.would_purge(purge));
+  std::string left;
+  for (const EventRow& row : *s.events({.limit = 5000})) left += row.json + " ";
+  CHECK(left == "5 6 7 8 9 ahead ");
+  must(h, {purge});
+  CHECK(s.events({.limit = 5000})->size() == 6);
+  // Numbers are not used again: a client that follows the log would miss what has one.
+  const int64_t last = s.events({.limit = 5000})->back().seq;
+  must(h, {PurgeEvents{3'000'000, 3'000'001, 400}});
+  CHECK(s.events({.limit = 5000})->empty());
+  must(h, {EventRow{0, 1, 0, "gpu01", "log", "new"}});
+  CHECK(s.events({.limit = 1})->front().seq > last);
+}
+
 void reports_are_kept_per_run(StoreHarness& h) {
   CHECK_FALSE(h.store().report(0).ok());
   const std::string text = "{\n  \"title\": \"it's fine\"\n}\n";

@@ -32,6 +32,7 @@ void large_parts_are_left_out(StoreHarness& h);
 void the_archive_has_what_the_store_has(StoreHarness& h);
 void events_are_paged(StoreHarness& h);
 void events_are_found(StoreHarness& h);
+void old_events_are_purged(StoreHarness& h);
 void reports_are_kept_per_run(StoreHarness& h);
 void rollouts_are_kept_by_id(StoreHarness& h);
 void there_is_one_row_of_notices(StoreHarness& h);

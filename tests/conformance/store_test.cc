@@ -100,6 +100,7 @@ TEST_CASE("store conformance", "[store][conformance]") {
   SECTION(kind + ": the archive has what the store has") { the_archive_has_what_the_store_has(*h); }
   SECTION(kind + ": events are paged") { events_are_paged(*h); }
   SECTION(kind + ": events are found") { events_are_found(*h); }
+  SECTION(kind + ": old events are purged") { old_events_are_purged(*h); }
   SECTION(kind + ": reports are kept per run") { reports_are_kept_per_run(*h); }
   SECTION(kind + ": rollouts are kept by id") { rollouts_are_kept_by_id(*h); }
   SECTION(kind + ": there is one row of notices") { there_is_one_row_of_notices(*h); }

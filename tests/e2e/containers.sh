@@ -460,7 +460,11 @@ YAML
 }
 stage_debian_12() {
   twelve >"$work/twelve.yaml"
-  $muster up "$work/twelve.yaml" </dev/null >"$work/twelve.log" 2>&1 || true
+  # Yes to the preview, so that the image is built; no to the plan.
+  python3 -c 'import os, pty, subprocess, sys
+mine, theirs = pty.openpty()
+os.write(mine, b"y\nn\n")
+sys.exit(subprocess.call(sys.argv[1:], stdin=theirs))' "$muster" up "$work/twelve.yaml" >"$work/twelve.log" 2>&1 || true
   local record=$MUSTER_LAB_DIR/state/images/twelve/current/build.json p
   [[ -s $record ]] || { tail -n 40 "$work/twelve.log"; die "an image of Debian 12"; }
   jq -r '.packages | to_entries[] | "\(.key) \(.value)"' "$record" >"$work/twelve.packages"

@@ -67,7 +67,7 @@ check "nothing was done but to look" test "$(journal "select count(*) from journ
 # A blank one is not held back: it is in the plan, which is not approved.
 spec "LABOS*" "${serial[12]}"
 $muster up "$work/cluster.yaml" --report "$work/report" </dev/null >"$work/up.log" 2>&1 && die "an install began without approval"
-$muster plan --json >"$work/plan.json"
+$muster plan "$work/cluster.yaml" --json >"$work/plan.json"
 check "a blank disk is planned for, and the blank OS disk" plan_has --arg s "${serial[12]}" \
-  '.plan.destroys | any(.[]; .serial == $s) and any(.[]; .serial | startswith("LABOS"))'
+  '.plans[-1].destroys | any(.[]; .serial == $s) and any(.[]; .serial | startswith("LABOS"))'
 check "every drive is as it was, byte for byte" test "$(sums)" = "$before"

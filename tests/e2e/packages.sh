@@ -32,6 +32,14 @@ needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
 check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"
 check "it does not need what only building an image takes" sh -c "! echo '$(needs Depends)' | grep -qE 'mmdebstrap|openmpi'"
 check "that is recommended" sh -c "echo '$(needs Recommends)' | grep -q mmdebstrap"
+held=$work/held
+dpkg-deb -c "$(deb muster)" >"$held"
+for file in bash-completion/completions/muster zsh/vendor-completions/_muster fish/vendor_completions.d/muster.fish man/man1/muster.1.gz \
+  doc/muster/docs/operations.md; do
+  check "the command's package has $file" grep -q "^-.* \./usr/share/$file\$" "$held"
+done
+check "its manual is that of its verbs" sh -c "dpkg-deb --fsys-tarfile '$(deb muster)' | tar -xO ./usr/share/man/man1/muster.1.gz | zcat | grep -q 'muster spec check'"
+check "the controller's has musterd(8)" sh -c "dpkg-deb -c '$(deb muster-controller)' | grep -q 'man8/musterd.8.gz'"
 
 # node01 becomes the head node of another cluster, with more memory and room; node02 stays bare.
 cat >"$work/cluster.yaml" <<'YAML'
@@ -139,7 +147,7 @@ guest 'cd /root && muster up cluster.yaml --yes --report report' | tee "$work/se
 echo "  the bring-up from the guest took $((SECONDS - start)) s"
 check "one of one accepted" grep -q "^1 of 1 nodes accepted" "$work/second.log"
 check "node02 runs that image" sh -c "$muster lab ssh node02 -- cat /etc/muster/image.json | grep -q $digest"
-check "a backup may go to root's home" guest 'muster backup /root/muster.db && test -s /root/muster.db'
+check "a backup may go to root's home" guest 'muster backup /root/muster.db && test "$(stat -c %a /root/muster.db)" = 600'
 
 # A later commit, with the page's own command: the database stays, the daemon is another process, node02 does not notice.
 accepted() { guest 'muster status --json' | jq -e '.nodes[] | select(.name == "node02") | .state == "accepted"' >/dev/null; }
@@ -155,6 +163,9 @@ if walked '^apt install ./muster_' >"$work/apt.log" 2>&1; then die "apt took an 
 check "apt does not go back to an earlier commit unasked" says_version "$now"
 packages_into_guest "$debs"
 guest 'muster up /root/cluster.yaml --yes --report /root/report2' | tee "$work/again.log"
+check "DHCP and TFTP are not root's" guest 'test "$(ps -o user= -C dnsmasq | sort -u)" = dnsmasq'
+check "systemd rates the unit of musterd at 6 or better" guest 'systemd-analyze security --no-pager --threshold=60 musterd >/dev/null'
+check "a file in a socket's place stays" guest 'echo kept >/root/file; ! timeout 20 musterd --state /root/other --socket /root/file --no-dhcp --listen 127.0.0.1 2>/dev/null && grep -qx kept /root/file'
 check "there is nothing to do" grep -q "nothing changed" "$work/again.log"
 check "a unit that was disabled stays so" \
   guest 'systemctl -q disable musterd; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null; test "$(systemctl is-enabled musterd)" = disabled'

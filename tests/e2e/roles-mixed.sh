@@ -72,11 +72,11 @@ on comp01 sudo runuser -u mpi -- srun --mpi=pmix -N1 -n1 -w comp01 --chdir=/tmp 
 check "a job of MPI's user runs, on a controller without MPI" jq -e '.outcome == "measured"' "$work/mpi.json"
 
 scraped() {
-  on zhead01 curl -s "'http://127.0.0.1:9090/api/v1/query?query=up'" |
+  on zhead01 curl -s "'http://zhead01:9090/api/v1/query?query=up'" |
     jq -e '[.data.result[] | select(.value[1] == "1") | .metric.node] | sort == ["comp01", "zhead01"]' >/dev/null
 }
 check "Prometheus scrapes the nodes with the monitoring, no others" wait_until 60 scraped
-check "Prometheus has no other targets" test "$(on zhead01 curl -s "'http://127.0.0.1:9090/api/v1/query?query=count(up)'" | jq -r '.data.result[0].value[1]')" = 2
+check "Prometheus has no other targets" test "$(on zhead01 curl -s "'http://zhead01:9090/api/v1/query?query=count(up)'" | jq -r '.data.result[0].value[1]')" = 2
 check "it runs on the head only" fails_on comp01 "systemctl is-active -q prometheus"
 
 check "the storage node serves both others" sh -c "test \$($muster lab ssh arc01 -- sudo exportfs -s | grep -c root_squash) = 2"

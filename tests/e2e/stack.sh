@@ -34,14 +34,16 @@ check "srun --mpi=pmix: an all-reduce over $nodes ranks, every element verified"
 check "no munge key is in a log, plan or report" \
   nowhere_in "$(on node01 sudo cat /etc/munge/munge.key | tr -d '\r')" "$MUSTER_LAB_DIR"/musterd.log "$work/report" "$work/up.log"
 
-targets() { on node01 curl -s 'http://127.0.0.1:9090/api/v1/query?query=up' | jq -r "[.data.result[] | select(.value[1] == \"$1\")] | length"; }
+targets() { on node01 curl -s 'http://node01:9090/api/v1/query?query=up' | jq -r "[.data.result[] | select(.value[1] == \"$1\")] | length"; }
 # A scrape that took an emulated processor more than ten seconds is a target down until the next one, a quarter of a minute later.
 all_up() { [[ $(targets 1) = "$nodes" ]]; }
 if ! wait_until 90 all_up; then
-  on node01 curl -s http://127.0.0.1:9090/api/v1/targets | jq -c '.data.activeTargets[] | [.scrapeUrl, .health, .lastError, .lastScrapeDuration]' >&2
+  on node01 curl -s http://node01:9090/api/v1/targets | jq -c '.data.activeTargets[] | [.scrapeUrl, .health, .lastError, .lastScrapeDuration]' >&2
   die "Prometheus: all $nodes targets are up"
 fi
 echo "  ok: Prometheus: all $nodes targets are up"
+check "Prometheus and the exporter listen in the cluster's network only" \
+  fails_on node01 "ss -Hltn | grep -qE '(\*|0\.0\.0\.0|\[::\]|127\.0\.0\.1):(9090|9100) '"
 
 # NFS: the server's file system on all others.
 check "NFS is what is mounted" test "$(on node03 findmnt -n -o FSTYPE,SOURCE /home/shared | tr -s ' ')" = "nfs4 10.20.0.11:/home/shared"

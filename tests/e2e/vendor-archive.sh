@@ -128,8 +128,11 @@ image_of() {   # branch driver's-name fabric's-suffix
   local v=${driver[$1]} p
   stage "an image with $1"
   sed "s/nvidia_driver: \"${driver[580]}\"/nvidia_driver: \"$v\"/" "$work/cluster.yaml" >"$work/$1.yaml"
-  # Images are built before a plan is shown, which is not approved here.
-  $muster up "$work/$1.yaml" </dev/null >"$work/$1.log" 2>&1 || true
+  # Yes to the preview, so that the image is built; no to the plan.
+  python3 -c 'import os, pty, subprocess, sys
+mine, theirs = pty.openpty()
+os.write(mine, b"y\nn\n")
+sys.exit(subprocess.call(sys.argv[1:], stdin=theirs))' "$muster" up "$work/$1.yaml" >"$work/$1.log" 2>&1 || true
   grep -q '^image cpu: sha256:' "$work/$1.log" || { tail -n 20 "$work/$1.log" | cut -c 1-600; die "an image with $1"; }
   packages >"$work/$1.packages"
   for p in "$2" nvidia-kernel-open-dkms libcuda1 nvidia-persistenced "nvidia-fabricmanager$3" "libnvidia-nscq$3" "libnvsdm$3" "nvidia-imex$3"; do

@@ -125,7 +125,7 @@ Status MemStore::apply(const std::vector<Write>& rows) {
       [&](const CertificateRow& r) { tables_.certificates[r.serial] = r; },
       [&](const SecretRow& r) { tables_.secrets[r.name] = r; },
       [&](EventRow r) {
-        r.seq = last_key(tables_.events) + 1;
+        r.seq = ++tables_.last_event;
         tables_.events[r.seq] = r;
       },
       [&](const ReportRow& r) { tables_.reports[r.run] = r; },
@@ -144,6 +144,19 @@ Status MemStore::apply(const std::vector<Write>& rows) {
         std::erase_if(tables_.tokens, [&](const auto& token) {
           return token.second.node == r.node && token.second.purpose == "join";
         });
+      },
+      [&](const PurgeEvents& r) {
+        int64_t left = r.most;
+        int64_t mark = 0;  // the youngest of the old ones
+        TimeMs youngest = 0;
+        for (const auto& [seq, event] : tables_.events)
+          if (event.time < r.before && (mark == 0 || event.time >= youngest))
+            mark = seq, youngest = event.time;
+        std::erase_if(tables_.events, [&](const auto& event) {
+          return event.second.time > r.now && event.first < mark && left-- > 0;
+        });
+        std::erase_if(tables_.events,
+                      [&](const auto& event) { return event.second.time < r.before && left-- > 0; });
       },
       [&](const DeleteNode& r) {
         tables_.nodes.erase(r.name);
@@ -210,6 +223,10 @@ Result<std::vector<TokenRow>> MemStore::join_tokens(const NodeName& node) {
 }
 Result<CertificateRow> MemStore::certificate(const std::string& serial) {
   return lookup(tables_.certificates, serial, "no certificate " + serial);
+}
+Result<bool> MemStore::would_purge(const PurgeEvents& purge) {
+  return std::any_of(tables_.events.begin(), tables_.events.end(),
+                     [&](const auto& event) { return event.second.time < purge.before; });
 }
 Result<std::vector<SecretRow>> MemStore::secrets() { return values(tables_.secrets); }
 

@@ -50,6 +50,7 @@ class MemStore : public Store {
   Result<TokenRow> token(const std::string& digest) override;
   Result<std::vector<TokenRow>> join_tokens(const NodeName& node) override;
   Result<CertificateRow> certificate(const std::string& serial) override;
+  Result<bool> would_purge(const PurgeEvents& purge) override;
   Result<std::vector<SecretRow>> secrets() override;
   using Store::events;
   Result<std::vector<EventRow>> events(const EventQuery& query) override;
@@ -72,6 +73,7 @@ class MemStore : public Store {
     std::map<std::string, CertificateRow> certificates;
     std::map<std::string, SecretRow> secrets;
     std::map<int64_t, EventRow> events;
+    int64_t last_event = 0;  // numbers of purged ones are not used again
     std::map<int64_t, ReportRow> reports;
     std::map<int64_t, RolloutRow> rollouts;
     std::map<int64_t, NoticesRow> notices;

@@ -7,8 +7,6 @@ for program in dnsmasq curl nsenter python3; do
 done
 [ -e /usr/lib/ipxe/snponly.efi ] || { echo "needs the package ipxe"; exit 77; }
 [ -x "$BUILD/musterd" ] || { echo "needs $BUILD/musterd"; exit 77; }
-# dnsmasq gives up root, and must still reach its folder.
-chmod 755 "$WORK"
 ip link set lo up
 ip link add ctrl type veth peer name port
 unshare --net sleep infinity &
@@ -20,7 +18,9 @@ ip addr add 10.20.0.1/24 dev ctrl
 there() { nsenter --net="/proc/$other/ns/net" "$@"; }
 there ip link set port up
 there ip addr add 10.20.0.199/24 dev port
-run=$WORK/state/run
+# dhcp_folder() of controller/boot/service/dhcp_service.h
+run=/run/muster-dhcp/$(printf %s "$(realpath -m "$WORK/state")" | sha256sum | cut -c1-12)
+trap 'rm -rf "$run"' EXIT
 "$BUILD/musterd" --state "$WORK/state" --socket "$WORK/sock" --listen 10.20.0.1 --playbooks "$SRC/playbooks" --images "$SRC/images" \
   > "$WORK/musterd.log" 2>&1 &
 until [ -S "$WORK/sock" ]; do sleep 0.05; done

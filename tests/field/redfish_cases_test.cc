@@ -208,6 +208,10 @@ FIELD_CASE("redfish-bytes-not-utf8: what is right stays as it is") {
         Json({{"a", "é\"\xef\xbf\xbd"}, {"b", "x"}}));
 }
 
+FIELD_CASE("redfish-bytes-not-utf8: valid JSON controls no terminal either") {
+  CHECK(*parse_bmc_json(R"({"a":"\u001b[2J\u009bm\u202e"})", "", 1000) == Json({{"a", " [2J m "}}));
+}
+
 FIELD_CASE("redfish-bare-cr") {
   FieldBmc bmc("generic");
   maker(bmc, "Maker\r\n");

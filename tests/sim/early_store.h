@@ -37,6 +37,7 @@ class StoreInFront : public Store {
   Result<CertificateRow> certificate(const std::string& serial) override {
     return store_.certificate(serial);
   }
+  Result<bool> would_purge(const PurgeEvents& purge) override { return store_.would_purge(purge); }
   Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
   Result<SecretRow> secret(const std::string& name) override { return store_.secret(name); }
   using Store::events;

@@ -208,7 +208,7 @@ Status apply_mount(StepContext& context, const WantedMount& want) {
   TRY_(mounted ? set_flags(context, want.target, want.options) : mount_it(context, want, place));
   if (want.mode.empty()) return Ok{};
   TRY(const unsigned mode, parse_mode(want.mode));
-  return set_permissions(context.files, want.target, mode, -1, -1);
+  return context.files.set_permissions(want.target, mode);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
 
@@ -26,7 +25,8 @@ MUSTER_PARAMETERS(WantedConfig, required(path, "absolute path; created if it doe
                   required(format, "ini | keyvalue | json"),
                   optional(section,
                            "section that the values belong to (required for ini, not allowed otherwise)"),
-                  required(values, "keys and their values; for JSON, they are merged as in RFC 7396"),
+                  required(values, "keys and their values; for JSON, they are merged as in RFC 7396",
+                           kMayBeSecret),
                   optional(separator, "separator between key and value in new or changed lines"))
 
 Status complete_config(const StepContext&, WantedConfig& want) {
@@ -108,28 +108,29 @@ Result<std::string> edited_json(const WantedConfig& want, const std::string& tex
 }
 
 // Returns the current and the wanted text.
-Result<std::pair<std::string, std::string>> texts(const StepContext& context, const WantedConfig& want) {
-  auto have = context.files.read(want.path);
-  if (!have.ok() && have.error().code != Code::not_found) return have.error();
-  const std::string now = have.value_or("");
-  if (want.format != "json") return std::pair{now, edited_lines(want, now)};
-  TRY(const std::string then, edited_json(want, now));
-  return std::pair{now, then};
+Result<std::pair<FileText, std::string>> texts(const StepContext& context, const WantedConfig& want) {
+  TRY(FileText now, text_or_none(context.files, want.path));
+  if (want.format != "json") {
+    std::string then = edited_lines(want, now.text);
+    return std::pair{std::move(now), std::move(then)};
+  }
+  TRY(std::string then, edited_json(want, now.text));
+  return std::pair{std::move(now), std::move(then)};
 }
 
 Result<CheckResult> check_config(StepContext& context, const WantedConfig& want) {
   TRY(const auto both, texts(context, want));
-  if (both.first == both.second) return holds();
-  return differs(want.path + " " + first_difference(both.first, both.second));
+  if (both.first.text == both.second) return holds();
+  const FileState& state = both.first.state;
+  const unsigned mode = state.exists ? state.mode : mode_of_new(context.secrets, both.second);
+  return differs(want.path + " " + text_difference(context.secrets, mode, both.first.text, both.second));
 }
 
 Status apply_config(StepContext& context, const WantedConfig& want) {
   TRY(const auto both, texts(context, want));
-  if (both.first == both.second) return Ok{};
-  const FileState state = look(context.files, want.path);
-  if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
-  TRY_(context.files.write(want.path, both.second, state.exists ? state.mode : 0644));
-  return set_permissions(context.files, want.path, state.exists ? state.mode : 0644, state.uid, state.gid);
+  if (both.first.text == both.second) return Ok{};
+  return replace_text(context.files, want.path, both.first, both.second,
+                      mode_of_new(context.secrets, both.second));
 }
 
 }  // namespace
@@ -139,7 +140,7 @@ StepModule config_module() {
       .name = "config",
       .help = "Sets values in a structured file that other programs also write to: ini, key = value, or "
               "JSON (merged, never overwritten). Keys that are not in `values` stay; a null value removes "
-              "its key.",
+              "its key. A new file with a secret has mode 0600.",
       .check = check_config,
       .apply = apply_config,
       .complete = complete_config,

@@ -22,7 +22,7 @@ Status complete_directory(const StepContext& context, WantedDirectory& want) {
 
 Result<CheckResult> check_directory(StepContext& context, const WantedDirectory& want) {
   if (!want.access.lacks.empty()) return differs(want.access.lacks);
-  const FileState state = look(context.files, want.path);
+  TRY(const FileState state, context.files.look(want.path));
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.directory) return fail(Code::conflict, want.path + " exists but is not a directory");
   Diff diff;
@@ -35,8 +35,8 @@ Result<CheckResult> check_directory(StepContext& context, const WantedDirectory&
 Status apply_directory(StepContext& context, const WantedDirectory& want) {
   const auto& [mode, uid, gid, lacks] = want.access;
   if (!lacks.empty()) return fail(Code::not_found, lacks);
-  if (!look(context.files, want.path).exists) TRY_(context.files.make_directories(want.path, mode));
-  return set_permissions(context.files, want.path, mode, uid, gid);
+  TRY_(context.files.make_directories(want.path, mode, {uid, gid}));
+  return context.files.set_permissions(want.path, mode, {uid, gid});
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct WantedFile {
   Access access = {};
   bool absent = false;
 };
-MUSTER_PARAMETERS(WantedFile, required(path, "absolute path"), optional(content, "whole content"),
-                  optional(mode, "octal mode"),
+MUSTER_PARAMETERS(WantedFile, required(path, "absolute path"),
+                  optional(content, "whole content", kMayBeSecret), optional(mode, "octal mode"),
                   optional(owner, "user name or UID; default: unchanged (root for a new file)"),
                   optional(group, "group name or GID"), optional(ensure, "present | absent"))
 
@@ -38,16 +38,14 @@ Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
   const auto& [mode, uid, gid, lacks] = want.access;
   // The owner may be created by an earlier step of the same order that has not been applied yet.
   if (!lacks.empty()) return differs(lacks);
-  const FileState state = look(context.files, want.path);
+  TRY(const FileState state, context.files.look(want.path));
   if (want.absent) return state.exists ? differs(want.path + " exists") : holds();
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.regular) return differs(want.path + " is not a regular file");
-  TRY(const std::string have, context.files.read(want.path));
+  TRY(const FileText have, context.files.open_text(want.path));
   Diff diff;
-  // The content of files that only their owner may read is not shown.
-  if (have != want.content)
-    diff.add(want.path + ": " +
-             ((mode & 0077) == 0 ? "content differs (not shown)" : first_difference(have, want.content)));
+  if (have.text != want.content)
+    diff.add(want.path + ": " + text_difference(context.secrets, state.mode & mode, have.text, want.content));
   if (const auto text = permission_diff(state, mode, uid, gid); !text.empty())
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
@@ -60,15 +58,15 @@ Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
 Status apply_file(StepContext& context, const WantedFile& want) {
   const auto& [mode, uid, gid, lacks] = want.access;
   if (!lacks.empty()) return fail(Code::not_found, lacks);
-  const FileState state = look(context.files, want.path);
+  TRY(const FileState state, context.files.look(want.path));
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
   // These are written first: once the file itself is correct, nothing overwrites it.
   for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
-  const auto have =
-      state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
-  if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, mode));
-  return set_permissions(context.files, want.path, mode, uid, gid);
+  const auto have = context.files.open_text(want.path);
+  if (!have.ok() || have->linked || have->text != want.content)
+    return context.files.write(want.path, want.content, mode, {uid, gid});
+  return context.files.set_permissions(want.path, mode, {uid, gid});
 }
 
 }  // namespace
@@ -76,9 +74,9 @@ Status apply_file(StepContext& context, const WantedFile& want) {
 StepModule file_module() {
   return step_module<WantedFile>({
       .name = "file",
-      .help = "Writes a regular file with exactly this content, mode and owner. If only the owner may read "
-              "the file, diffs do not show its content. For /etc/hosts, cloud-init (if present) is "
-              "configured to write neither it nor the host name.",
+      .help = "Writes a regular file with exactly this content, mode and owner. Diffs show no content of a "
+              "file that some users may not read, or that a secret is written to. For /etc/hosts, cloud-init "
+              "(if present) is configured to write neither it nor the host name.",
       .check = check_file,
       .apply = apply_file,
       .complete = complete_file,

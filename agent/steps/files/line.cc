@@ -1,7 +1,7 @@
 // line: sets or removes one line of a text file, found by its beginning; the rest of the file stays.
 #include "agent/core/parameters.h"
-#include "agent/steps/accounts.h"
 #include "agent/steps/files/file_modules.h"
+#include "agent/steps/files/own_file.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -11,7 +11,7 @@ struct WantedLine {
   std::string path, line, prefix, ensure = "present";
   bool absent = false;
 };
-MUSTER_PARAMETERS(WantedLine, required(path, "absolute path"), optional(line, "the whole line"),
+MUSTER_PARAMETERS(WantedLine, required(path, "absolute path"), optional(line, "the whole line", kMayBeSecret),
                   optional(prefix, "beginning of the lines to replace or remove"),
                   optional(ensure, "present | absent"))
 
@@ -47,28 +47,20 @@ std::string edited(const WantedLine& want, const std::string& text) {
   return out;
 }
 
-Result<std::string> current(const StepContext& context, const WantedLine& want) {
-  auto text = context.files.read(want.path);
-  if (!text.ok() && text.error().code == Code::not_found) return std::string();
-  return text;
-}
-
 Result<CheckResult> check_line(StepContext& context, const WantedLine& want) {
-  TRY(const std::string have, current(context, want));
-  if (want.absent && have.empty()) return holds();
-  if (edited(want, have) == have) return holds();
+  TRY(const FileText have, text_or_none(context.files, want.path));
+  if (want.absent && have.text.empty()) return holds();
+  if (edited(want, have.text) == have.text) return holds();
   return differs(want.path + (want.absent
                                   ? ": remove '" + (want.prefix.empty() ? want.line : want.prefix) + "'"
                                   : ": '" + want.line + "' is missing"));
 }
 
 Status apply_line(StepContext& context, const WantedLine& want) {
-  TRY(const std::string have, current(context, want));
-  const std::string text = edited(want, have);
-  if (text == have) return Ok{};
-  const FileState state = look(context.files, want.path);
-  TRY_(context.files.write(want.path, text, state.exists ? state.mode : 0644));
-  return set_permissions(context.files, want.path, state.exists ? state.mode : 0644, state.uid, state.gid);
+  TRY(const FileText have, text_or_none(context.files, want.path));
+  const std::string text = edited(want, have.text);
+  if (text == have.text) return Ok{};
+  return replace_text(context.files, want.path, have, text, mode_of_new(context.secrets, text));
 }
 
 }  // namespace
@@ -77,7 +69,8 @@ StepModule line_module() {
   return step_module<WantedLine>({
       .name = "line",
       .help = "Sets or removes one line of a text file, found by `prefix`, or by the whole line if there is "
-              "no `prefix`. Other lines are not changed. Intended for files without a drop-in folder.",
+              "no `prefix`. Other lines are not changed. Intended for files without a drop-in folder. A new "
+              "file with a secret has mode 0600.",
       .check = check_line,
       .apply = apply_line,
       .complete = complete_line,

@@ -19,10 +19,24 @@ struct OwnFile {
 };
 // Describes the first line that differs.
 std::string first_difference(const std::string& have, const std::string& want);
+// Likewise, for a file whose texts may be secret: the line is not shown if some users may not read the file
+// as it is or will be (`modes`: both, joined by `&`), or if a text has one of `secrets`, because the other
+// text may have an earlier value of it.
+std::string text_difference(const SecretMask& secrets, unsigned modes, const std::string& have,
+                            const std::string& want);
+// The mode of a new file with this text whose declaration has none.
+unsigned mode_of_new(const SecretMask& secrets, const std::string& text);
 void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds the difference, if any
 bool differs_from(const Files& files, const OwnFile& want);
 // Writes or removes the file if it differs.
 Status put(const Files& files, const OwnFile& want);
+
+// The file at the path; one without text if there is none. For modules that change files of other programs.
+Result<FileText> text_or_none(const Files& files, const std::string& path);
+// Writes the new text under the mode and owner that the file had, a new file under `mode`. conflict: the path
+// is a link to it.
+Status replace_text(const Files& files, const std::string& path, const FileText& had, const std::string& text,
+                    unsigned mode = 0644);
 
 // Checks a name that becomes part of a file name: a letter or digit, then letters, digits, '.', '_' and '-'.
 Status check_name(const std::string& name, const char* module);

@@ -3,14 +3,12 @@
 // The archive is unpacked next to its destination, with a stamp file that contains its digest, and moved
 // there as a whole: a crash leaves the old folder or the new one. The archive may be deleted afterwards; the
 // check only reads the stamp.
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
+#include "sys/open_way.h"
 
 namespace muster::steps {
 namespace {
@@ -42,11 +40,15 @@ std::string stamp_text(const WantedArchive& want) {
   return fmt::format("{} strip {}\n", want.sha256, want.strip);
 }
 
+std::string stamp_in(const StepContext& context, const WantedArchive& want) {
+  return context.files.open_text(want.into + kStamp).value_or({}).text;
+}
+
 Result<CheckResult> check_archive(StepContext& context, const WantedArchive& want) {
-  const FileState state = look(context.files, want.into);
+  TRY(const FileState state, context.files.look(want.into));
   if (!state.exists) return differs(want.into + " does not exist");
   if (!state.directory) return differs(want.into + " is not a folder");
-  const std::string have = context.files.read(want.into + kStamp).value_or("");
+  const std::string have = stamp_in(context, want);
   if (have.empty()) return differs(want.into + " was not created by this step");
   return have == stamp_text(want)
              ? holds()
@@ -54,22 +56,22 @@ Result<CheckResult> check_archive(StepContext& context, const WantedArchive& wan
 }
 
 Status unpack(StepContext& context, const WantedArchive& want, const std::string& place) {
-  std::error_code error;
-  std::filesystem::remove_all(context.files.real(place), error);
-  TRY_(context.files.make_directories(place));
-  TRY(auto out, run_tool(context,
-                         {"tar", "--extract", "--file", want.source, "--directory", place, "--no-same-owner",
-                          fmt::format("--strip-components={}", want.strip)},
-                         30 * kMinute));
-  (void)out;
+  TRY_(context.files.remove_tree(place));
+  TRY(const OpenWay inside, OpenWay::into(context.files.root(), place, 0755));
+  const bool is_safe = !inside.others_can_replace();  // tar gets to it by its path
+  TRY_(run_ok(context.process,
+              {.argv = {"tar", "--extract", "--file", want.source, "--directory", is_safe ? place : ".",
+                        "--no-same-owner", fmt::format("--strip-components={}", want.strip)},
+               .deadline = 30 * kMinute,
+               .folder = is_safe ? -1 : inside.folder()}));
   if (context.files.list(place).empty())
     return fail(Code::failed, want.source + " is empty after dropping 'strip' path components");
   return context.files.write(place + kStamp, stamp_text(want));
 }
 
 Status apply_archive(StepContext& context, const WantedArchive& want) {
-  const FileState state = look(context.files, want.into);
-  if (state.exists && context.files.read(want.into + kStamp).value_or("") == stamp_text(want)) return Ok{};
+  TRY(const FileState state, context.files.look(want.into));
+  if (state.exists && stamp_in(context, want) == stamp_text(want)) return Ok{};
   const bool ours = context.files.exists(want.into + kStamp);
   if (state.exists && !ours && !(state.directory && context.files.list(want.into).empty()))
     return fail(Code::conflict, want.into + " contains files that this step did not put there");
@@ -78,14 +80,10 @@ Status apply_archive(StepContext& context, const WantedArchive& want) {
     return fail(Code::corrupt, fmt::format("{} has digest {}, not {}", want.source, have, want.sha256));
   const std::string fresh = want.into + ".muster-new", old = want.into + ".muster-old";
   TRY_(unpack(context, want, fresh));
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::remove_all(context.files.real(old), error);
-  if (state.exists) fs::rename(context.files.real(want.into), context.files.real(old), error);
-  if (!error) fs::rename(context.files.real(fresh), context.files.real(want.into), error);
-  if (error) return fail(Code::failed, want.into + ": " + error.message());
-  fs::remove_all(context.files.real(old), error);
-  return Ok{};
+  TRY_(context.files.remove_tree(old));
+  if (state.exists) TRY_(context.files.move(want.into, old));
+  TRY_(context.files.move(fresh, want.into));
+  return context.files.remove_tree(old);
 }
 
 }  // namespace

@@ -255,8 +255,8 @@ Status apply_docker_settings(StepContext& context, const WantedDockerSettings& w
     // First what is about to be written: after a power cut, either value is known as muster's.
     edit.written.push_back(edit.ours);
     TRY_(context.files.write(kDaemonRecord, record_text(edit.written)));
-    TRY_(context.files.write(kDaemonFile, edit.after, state.exists ? state.mode : 0644));
-    TRY_(set_permissions(context.files, kDaemonFile, state.exists ? state.mode : 0644, state.uid, state.gid));
+    TRY_(context.files.write(kDaemonFile, edit.after, state.exists ? state.mode : 0644,
+                             {state.uid, state.gid}));
   }
   return put(context.files, edit.record);
 }

@@ -45,7 +45,7 @@ Status apply_download(StepContext& context, const WantedDownload& want) {
   const FileState state = look(context.files, want.path);
   if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
   if (state.regular && sha256_file(context.files.real(want.path)).value_or("") == want.sha256)
-    return set_permissions(context.files, want.path, want.mode_bits, -1, -1);
+    return context.files.set_permissions(want.path, want.mode_bits);
   return fetch(context, want.url, want.sha256, want.path, want.mode_bits, want.deadline_seconds * kSecond);
 }
 

@@ -11,8 +11,6 @@
 // kStartEmpty in it; then it is renamed.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "agent/disk/mount_table.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
@@ -32,7 +30,7 @@ struct WantedKeptDirectory {
 };
 MUSTER_PARAMETERS(WantedKeptDirectory, required(path, "absolute path"), required(name, "name in /state"),
                   optional(mode, "octal mode"),
-                  optional(owner, "user name or UID; another owner is replaced in all of it"),
+                  optional(owner, "user name or UID; replaces the present owner in all that it owns there"),
                   optional(group, "group name or GID"),
                   optional(services, "units that use it; stopped while it is moved, not started again"),
                   optional(slurm,
@@ -55,7 +53,7 @@ Status complete_kept_directory(const StepContext& context, WantedKeptDirectory& 
 enum class Leads { nowhere, kept, root_slot, elsewhere };
 
 Result<Leads> leads(const Files& files, const WantedKeptDirectory& want) {
-  const FileState state = look(files, want.path);
+  TRY(const FileState state, files.look(want.path));
   if (!state.exists) return Leads::nowhere;
   if (state.link) {
     TRY(const std::string target, files.read_link(want.path));
@@ -121,13 +119,6 @@ Status run_services(StepContext& context, const WantedKeptDirectory& want, bool 
   return apply_service(context, {.names = want.services, .running = running});
 }
 
-Status move(const Files& files, const std::string& from, const std::string& to) {
-  std::error_code error;
-  std::filesystem::rename(files.real(from), files.real(to), error);
-  if (error) return fail(Code::failed, fmt::format("moving {} to {}: {}", from, to, error.message()));
-  return Ok{};
-}
-
 std::string free_name(const Files& files, const std::string& name) {
   std::string out = name;
   for (int i = 2; look(files, out).exists; ++i) out = name + "." + std::to_string(i);
@@ -138,16 +129,19 @@ std::string free_name(const Files& files, const std::string& name) {
 std::string part_of(const WantedKeptDirectory& want) { return want.kept + ".muster-part"; }
 
 // The accounts of another image may have other numbers. chown changes the directory itself after its content,
-// so that an interrupted run is repeated.
+// so that an interrupted run is repeated. Only what the account owned is changed: it may have given a file of
+// root a second name there, or swapped a folder for a link while root copied the content.
 Status own(StepContext& context, const WantedKeptDirectory& want, const std::string& path) {
   const FileState state = look(context.files, path);
   const auto& [mode, uid, gid, lacks] = want.access;
-  if ((uid >= 0 && state.uid != uid) || (gid >= 0 && state.gid != gid)) {
+  const bool user = uid >= 0 && state.uid != uid;
+  if (user || (gid >= 0 && state.gid != gid)) {
+    const std::string from = user ? std::to_string(state.uid) : ":" + std::to_string(state.gid);
     const std::string to =
         (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
-    TRY_(run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
+    TRY_(run_tool(context, {"chown", "-R", "-h", "--from=" + from, to, path}, 30 * kMinute));
   }
-  return set_permissions(context.files, path, mode, uid, gid);
+  return context.files.set_permissions(path, mode, {uid, gid});
 }
 
 Status sync_at(StepContext& context, const std::string& path) {
@@ -162,7 +156,7 @@ Status copy(StepContext& context, const WantedKeptDirectory& want) {
   TRY_(run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
   TRY_(own(context, want, part));
   TRY_(sync_at(context, part));
-  TRY_(move(context.files, want.path, aside));
+  TRY_(context.files.move(want.path, aside));
   return sync_at(context, aside);
 }
 
@@ -173,15 +167,11 @@ Status move_to_state(StepContext& context, const WantedKeptDirectory& want, Lead
   if (has_content) TRY_(copy(context, want));
   const bool copied = has_content || from == Leads::nowhere;
   if (copied && !look(files, want.kept).exists && look(files, part_of(want)).directory)
-    TRY_(move(files, part_of(want), want.kept));
+    TRY_(files.move(part_of(want), want.kept));
   TRY_(files.make_directories(want.kept, want.access.mode));
   TRY_(own(context, want, want.kept));
   TRY_(sync_at(context, want.kept));
-  if (from == Leads::root_slot && !has_content) {
-    std::error_code error;  // of a directory that is not empty
-    std::filesystem::remove(files.real(want.path), error);
-    if (error) return fail(Code::failed, fmt::format("removing {}: {}", want.path, error.message()));
-  }
+  if (from == Leads::root_slot && !has_content) TRY_(files.remove(want.path));  // fails if it is not empty
   return files.symlink(want.kept, want.path);
 }
 
@@ -212,7 +202,7 @@ Status start_empty(StepContext& context, const WantedKeptDirectory& want, const 
   say(context, fmt::format("{}: renamed to {}", why, aside));
   TRY_(run_services(context, want, false));
   if (old == want.kept && look(context.files, want.path).link) TRY_(context.files.remove(want.path));
-  return move(context.files, old, aside);
+  return context.files.move(old, aside);
 }
 
 Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
@@ -223,8 +213,8 @@ Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& wan
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);
   const auto& [mode, uid, gid, lacks] = want.access;
-  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, mode));
-  return set_permissions(context.files, want.path, mode, uid, gid);
+  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, mode, {uid, gid}));
+  return context.files.set_permissions(want.path, mode, {uid, gid});
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ Status load_where_needed(StepContext& context, const WantedService& want,
 // Before a start, sets an mtime in the future to the current time, so that no further restart follows.
 Status date_files(const StepContext& context, const WantedService& want) {
   for (const auto& path : want.restart_for)
-    if (look(context.files, path).modified_us > clock_us(CLOCK_REALTIME)) TRY_(date_now(context.files, path));
+    if (look(context.files, path).modified_us > clock_us(CLOCK_REALTIME)) TRY_(context.files.date_now(path));
   return Ok{};
 }
 

@@ -124,8 +124,7 @@ Status apply_time_servers(StepContext& context, const WantedTimeServers& want) {
   if (!wrong.empty()) TRY_(mark_pending(context.files, kDebt));
   for (const auto& [path, text] : wrong) {
     const FileState state = look(context.files, path);
-    TRY_(context.files.write(path, text, state.mode));
-    TRY_(set_permissions(context.files, path, state.mode, state.uid, state.gid));
+    TRY_(context.files.write(path, text, state.mode, {state.uid, state.gid}));
   }
   if (!has_pending_reload(context.files, kDebt)) return Ok{};
   if (is_booted(context.files)) TRY_(run_tool(context, {"systemctl", "try-restart", "chrony.service"}));

@@ -63,17 +63,27 @@ void account_diff(const StepContext& context, const WantedUser& want, const Pass
   }
 }
 
-void keys_diff(const StepContext& context, const WantedUser& want, const PasswdEntry& user, Diff& diff) {
-  if (!want.keys) return;
+// The user can link both to anywhere. Root does nothing there then, also where the link would do no harm.
+Status refuse_links(const StepContext& context, const std::string& folder, const std::string& path) {
+  TRY(const FileState dir, context.files.look(folder));
+  if (dir.link) return fail(Code::denied, folder + " is a symbolic link");
+  TRY(const FileState file, context.files.look(path));
+  return file.link ? fail(Code::denied, path + " is a symbolic link") : Status(Ok{});
+}
+
+Status keys_diff(const StepContext& context, const WantedUser& want, const PasswdEntry& user, Diff& diff) {
+  if (!want.keys) return Ok{};
   const std::string folder = ssh_folder(user), path = folder + "/authorized_keys";
-  const FileState dir = look(context.files, folder), file = look(context.files, path);
+  TRY_(refuse_links(context, folder, path));
+  TRY(const FileState dir, context.files.look(folder));
   if (!dir.directory || !permission_diff(dir, 0700, user.uid, user.gid).empty())
     diff.add(folder + ": mode or owner differs");
-  const auto have = context.files.read(path);
-  if (!have.ok() || *have != want.keys_text)
+  const auto have = context.files.open_text(path);
+  if (!have.ok() || have->text != want.keys_text)
     diff.add("authorized keys differ");
-  else if (!file.regular || !permission_diff(file, 0600, user.uid, user.gid).empty())
+  else if (!permission_diff(have->state, 0600, user.uid, user.gid).empty())
     diff.add(path + ": mode or owner differs");
+  return Ok{};
 }
 
 Result<CheckResult> check_user(StepContext& context, const WantedUser& want) {
@@ -81,7 +91,7 @@ Result<CheckResult> check_user(StepContext& context, const WantedUser& want) {
   if (!user) return differs("user " + want.name + " does not exist");
   Diff diff;
   account_diff(context, want, *user, diff);
-  keys_diff(context, want, *user, diff);
+  TRY_(keys_diff(context, want, *user, diff));
   const auto sudoers = context.files.read(want.sudoers_path);
   if (want.sudo != sudoers.ok() || (want.sudo && *sudoers != sudoers_text(want)))
     diff.add(want.sudo ? "no sudo" : "has sudo");
@@ -134,13 +144,14 @@ Status write_keys(StepContext& context, const WantedUser& want) {
   const auto user = find_user(context.files, want.name);
   if (!user) return fail(Code::failed, "useradd left no entry for " + want.name + " in /etc/passwd");
   const std::string folder = ssh_folder(*user), path = folder + "/authorized_keys";
-  if (look(context.files, folder).link || look(context.files, path).link)
-    return fail(Code::denied, path + " or its folder is a symbolic link");
-  TRY_(context.files.make_directories(folder, 0700));
-  TRY_(set_permissions(context.files, folder, 0700, user->uid, user->gid));
-  const auto have = context.files.read(path);
-  if (!have.ok() || *have != want.keys_text) TRY_(context.files.write(path, want.keys_text, 0600));
-  return set_permissions(context.files, path, 0600, user->uid, user->gid);
+  const FileOwner owner{user->uid, user->gid};
+  TRY_(refuse_links(context, folder, path));
+  TRY_(context.files.make_directories(folder, 0700, owner));
+  TRY_(context.files.set_permissions(folder, 0700, owner));
+  const auto have = context.files.open_text(path);
+  if (!have.ok() || have->text != want.keys_text)
+    return context.files.write(path, want.keys_text, 0600, owner);
+  return context.files.set_permissions(path, 0600, owner);
 }
 
 Status write_sudoers(StepContext& context, const WantedUser& want) {

@@ -311,16 +311,24 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
 }
 
 void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
-                       const std::string& remote) {
-  consider(
-      request,
-      [this, node = plain_word(request.node), remote,
-       answer = std::move(answer)](Result<wire::JoinReply> reply) {
-        if (!reply.ok() && reply.error().code == Code::denied)
-          publish_refused("join as " + node + " refused: " + reply.error().message, remote);
-        answer(std::move(reply));
-      },
-      remote);
+                       const std::string& remote, uint16_t port) {
+  auto logged = [this, node = plain_word(request.node), remote,
+                 answer = std::move(answer)](Result<wire::JoinReply> reply) {
+    if (!reply.ok() && reply.error().code == Code::denied)
+      publish_refused("join as " + node + " refused: " + reply.error().message, remote);
+    answer(std::move(reply));
+  };
+  if (const auto allowed = check_port(port); !allowed.ok()) return logged(allowed.error());
+  consider(request, std::move(logged), remote);
+}
+
+Status BootService::check_port(uint16_t port) const {
+  if (port < kFirstOpenPort || hooks_.any_port()) return Ok{};
+  return fail(Code::denied,
+              fmt::format("it came from source port {}, which every user of a machine may use; joins are "
+                          "accepted from ports below {}: run the agent as root, or, if an address "
+                          "translation changes the port, set network.join_from_any_port in the spec",
+                          port, kFirstOpenPort));
 }
 
 void BootService::consider(const wire::JoinRequest& request,
@@ -372,10 +380,11 @@ void BootService::second_join(const std::string& node, const std::string& serial
     return answer(refused);
   }
   row->contested = true;
-  store_.write({*row}, [node, refused, answer](Status written) {
+  store_.write({*row}, [this, node, refused, answer](Status written) {
     if (!written.ok())
       log::error("the certificate could not be marked as contested",
                  {{"node", node}, {"error", written.error().message}});
+    if (hooks_.withdrawn) hooks_.withdrawn(node);
     answer(refused);
   });
   const std::string text = fmt::format(
@@ -408,9 +417,14 @@ CertificateRow BootService::row_of(const NodeName& node, const Authority::AgentC
 }
 
 void BootService::renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
-                        std::function<void(Result<wire::JoinReply>)> answer) {
-  if (reactor_.now() - issued < Authority::kAgentRenewDays * kDay)
-    return answer(fail(Code::conflict, "this certificate is not due for renewal"));
+                        std::function<void(Result<wire::JoinReply>)> answer, bool other_cas) {
+  if (reactor_.now() - issued < Authority::kAgentRenewDays * kDay) {
+    if (!other_cas) return answer(fail(Code::conflict, "this certificate is not due for renewal"));
+    SteadyMs& last = renewed_early_[node];
+    if (last && reactor_.steady() - last < kMinute)
+      return answer(fail(Code::unavailable, "this certificate was renewed less than a minute ago"));
+    last = reactor_.steady();
+  }
   const auto made = authority_.sign_agent(node, csr_pem);
   if (!made.ok()) return answer(made.error());
   const wire::JoinReply reply{node, made->pem, authority_.ca_pem()};

@@ -18,6 +18,7 @@
 // above, events about rejected joins by kRefusedPerMinute. Thread: the reactor's.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -55,6 +56,10 @@ class BootService : public BootPort {
     std::function<Result<Json>(const std::string& node, const std::string& token)> leave = {};
     // An armed node's machine requested its boot script.
     std::function<void(const std::string& node)> netboots = {};
+    // Called when the node's certificate has become contested durably: as for `joined`.
+    std::function<void(const std::string& node)> withdrawn = {};
+    // Whether joins are accepted from every source port (network.join_from_any_port).
+    std::function<bool()> any_port = [] { return false; };
   };
   BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks);
 
@@ -70,13 +75,17 @@ class BootService : public BootPort {
   // `mac`: "01:23:..." or with hyphens. `remote`: the client, for the log.
   void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer,
                   const std::string& remote = "");
+  // `port`: that it was sent from. From a port of kFirstOpenPort or above, which is not only root's, it is
+  // rejected before its token is looked at: any user of a node can read the script of an armed one.
   void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
-            const std::string& remote = "");
+            const std::string& remote = "", uint16_t port = 0);
   // Records that a request was made with a revoked certificate of this node. Logged once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
   // For an agent with a certificate from `issued`. conflict: less than half of its lifetime has passed.
+  // `other_cas`: the agent trusts other CAs than it is to, so it may renew earlier, but once a minute only
+  // (unavailable).
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
-             std::function<void(Result<wire::JoinReply>)> answer);
+             std::function<void(Result<wire::JoinReply>)> answer, bool other_cas = false);
   // Makes a token for a join without netboot (adopting a running host, purpose "adopt"): returned once,
   // stored as a digest. A newer token for the same node makes it void unless it was used.
   void mint(const std::string& node, const std::string& purpose,
@@ -86,6 +95,7 @@ class BootService : public BootPort {
   static constexpr DurationMs kTokenLife = 20 * kMinute, kTokenSpare = 10 * kMinute;
   static constexpr int kTokensPerPowerOn = 8;
   static constexpr int kRefusedPerMinute = 60;
+  static constexpr uint16_t kFirstOpenPort = 1024;
   using Script = std::function<void(Result<std::string>)>;
 
   // The newest power-on of a node in this process; kept after the node was disarmed.
@@ -121,6 +131,7 @@ class BootService : public BootPort {
   Result<wire::JoinReply> answer_known(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check_machine(const wire::JoinRequest& request) const;
+  Status check_port(uint16_t port) const;
   CertificateRow row_of(const NodeName& node, const Authority::AgentCertificate& made) const;
   void consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
                 const std::string& remote);
@@ -146,6 +157,7 @@ class BootService : public BootPort {
   int unknown_scripts_ = 0;                            // issued since discovery was switched on
   bool unknown_full_ = false;                          // already logged that the limit was reached
   std::set<std::string> revoked_seen_;                 // serials
+  std::map<std::string, SteadyMs> renewed_early_;      // node -> when: each writes a row
   SteadyMs refused_since_ = {};                        // start of the minute whose events refused_ counts
   int refused_ = 0;
 };

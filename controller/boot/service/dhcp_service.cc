@@ -1,5 +1,6 @@
 #include "controller/boot/service/dhcp_service.h"
 
+#include "base/digest.h"
 #include "controller/boot/dnsmasq.h"
 #include "sys/log.h"
 
@@ -11,6 +12,10 @@ DhcpService::DhcpService(RealReactor& reactor, const DaemonOptions& options,
 
 DhcpService::~DhcpService() { stop(); }
 
+std::string dhcp_folder(const std::string& state) {
+  return "/run/muster-dhcp/" + short_digest(sha256(state));
+}
+
 BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options,
                          bool unknown_machines) {
   BootNetwork network;
@@ -19,7 +24,7 @@ BootNetwork boot_network(const Spec& spec, const std::string& address, const Dae
   network.cidr = spec.network.provisioning.cidr;
   network.gateway = spec.network.gateway;
   network.http_port = options.boot_port;
-  network.run_dir = options.state + "/run";
+  network.run_dir = dhcp_folder(options.state);
   network.unknown_machines = unknown_machines;
   network.taken = spec.network.dns;
   network.taken.insert(network.taken.end(), spec.network.ntp.begin(), spec.network.ntp.end());

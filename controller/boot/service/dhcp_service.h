@@ -39,6 +39,10 @@ class DhcpService {
   Reactor::TimerId timer_ = 0;
 };
 
+// dnsmasq's files. Not in the state folder, which is root's alone: dnsmasq does not run as root. One per
+// state folder, since a machine may have several controllers (labs). Gone when the machine restarts: the
+// addresses of declared machines are fixed, and one for another machine is tried before it is given.
+std::string dhcp_folder(const std::string& state);
 // Returns the network that dnsmasq must serve; interface and user are not set.
 BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options,
                          bool unknown_machines);

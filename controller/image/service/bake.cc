@@ -53,6 +53,7 @@ Result<std::optional<PlaybookStep>> rendered(PlaybookStep step, const Json& cont
   if (done.ok() && !step.when.empty() && !is_true(when)) return std::optional<PlaybookStep>();
   if (done.ok()) done = put_in(step.params);
   if (done.ok()) done = put_in(step.verify);
+  if (done.ok()) TRY_(check_image_step({step.params, step.verify}));
   if (!done.ok())
     return fail(Code::invalid,
                 fmt::format("a step of phase image can use the spec's 'vars', but not node values: {}",

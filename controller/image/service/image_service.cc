@@ -1,25 +1,25 @@
 #include "controller/image/service/image_service.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "base/digest.h"
-#include "base/distribution.h"
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
 #include "controller/image/old_builds.h"
 #include "controller/image/package_list.h"
-#include "controller/image/package_sources.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
-#include "controller/image/service/bake.h"
 #include "controller/image/transfer.h"
 #include "sys/log.h"
 #include "sys/os.h"
+#include "sys/thread_umask.h"
 
 namespace muster {
+
+// Of what is made in images and RAM systems (sys/thread_umask.h).
+constexpr mode_t kImageUmask = 022;
+
 namespace {
 
 Json image_json(const std::string& state, const std::string& name, bool needed) {
@@ -43,13 +43,6 @@ RamRequest ram_request(const DaemonOptions& options, const std::string& folder) 
   return request;
 }
 
-std::set<std::string> needed_by(const Spec& spec) {
-  std::set<std::string> names;
-  for (const auto& node : spec.nodes)
-    if (!node.image.empty()) names.insert(node.image);
-  return names;
-}
-
 void warn(const ImageInfo& info, const ImageProgress& report) {
   const std::string why = too_large_to_replace(info.manifest);
   if (!why.empty()) report("warning: " + why, 0);
@@ -64,6 +57,13 @@ void empty_old(const DaemonOptions& options, const std::string& image, const std
 }
 
 }  // namespace
+
+std::set<std::string> images_needed_by(const Spec& spec) {
+  std::set<std::string> names;
+  for (const auto& node : spec.nodes)
+    if (!node.image.empty()) names.insert(node.image);
+  return names;
+}
 
 std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
@@ -103,7 +103,7 @@ std::vector<KnownRecipe> ImageService::recipes() const {
 
 Json ImageService::list(const Spec* spec) const {
   std::set<std::string> needed;
-  if (spec) needed = needed_by(*spec);
+  if (spec) needed = images_needed_by(*spec);
   std::set<std::string> all = needed;
   for (const auto& name : list_images(options_.state)) all.insert(name);
   Json list = Json::array();
@@ -113,7 +113,7 @@ Json ImageService::list(const Spec* spec) const {
 
 std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const {
   std::map<std::string, PlannerImage> images;
-  for (const auto& name : needed_by(spec)) {
+  for (const auto& name : images_needed_by(spec)) {
     const auto info = load_image(options_.state, name);
     if (!info.ok()) continue;
     // The folder's name is the digest's hex part: images never change under a URL.
@@ -144,41 +144,7 @@ std::string ImageService::gpu_driver_of(const std::string& digest) const {
 Result<ImageRequest> ImageService::request_of(const Spec* spec,
                                               const std::map<std::string, Playbook>& playbooks,
                                               const Order& order) const {
-  if (options_.images.empty())
-    return fail(Code::not_found, "no image recipes found: start musterd with --images DIR");
-  ImageRequest request;
-  request.name = order.name;
-  request.state_dir = options_.state;
-  request.rebuild = order.rebuild;
-  request.shared_cache = options_.image_cache;
-  request.agent = options_.agent_binary;
-  ImageSpec image;
-  if (spec && spec->images.count(order.name)) {
-    image = spec->images.at(order.name);
-    if (!order.bake.empty() || !order.recipe.empty())
-      return fail(Code::conflict, "the spec declares the image " + order.name +
-                                      ": change it in the spec or choose another name");
-  } else {
-    image.name = order.name;
-    image.bake = order.bake;
-    image.recipe = order.recipe;
-    const bool own =
-        order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
-    if (image.recipe.empty()) image.recipe = own ? order.name : default_recipe();
-  }
-  request.variant = image.kernel;
-  const std::string path = options_.images + "/" + image.recipe + ".yaml";
-  if (!std::filesystem::exists(path))
-    return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
-                                             image.recipe, options_.images));
-  TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
-  if (spec) use_mirror(request.recipe, spec->network.apt_of(request.recipe.distribution));
-  BakeInputs in;
-  in.system.codename = request.recipe.suite;
-  in.system.id = request.recipe.distribution;
-  if (spec) in.vars = spec->vars;
-  TRY_(bake(image, playbooks, in, request));
-  return request;
+  return image_request(options_, spec, playbooks, order);
 }
 
 void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
@@ -224,11 +190,15 @@ void ImageService::in_pool(Progress progress, Built done,
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
-  reactor_.offload([work, report, result] { *result = work(report); },
-                   [this, result, done] {
-                     brought_.clear();  // an image that was not here before may be now
-                     done(std::move(*result));
-                   });
+  reactor_.offload(
+      [work, report, result] {
+        const ThreadUmask usual(kImageUmask);
+        *result = work(report);
+      },
+      [this, result, done] {
+        brought_.clear();  // an image that was not here before may be now
+        done(std::move(*result));
+      });
 }
 
 void ImageService::bring_in(const std::string& path, Progress progress, Built done) {
@@ -278,6 +248,7 @@ void ImageService::pack(const std::string& folder, std::vector<Packed> requested
       std::make_shared<Status>(fail(Code::failed, "the RAM systems could not be packed: see musterd's log"));
   reactor_.offload(
       [request = ram_request(options_, folder), result] {
+        const ThreadUmask usual(kImageUmask);
         const auto ram = build_ram_system(request);
         *result = ram.ok() ? Status(Ok{}) : Status(ram.error());
       },

@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "controller/image/image.h"
 #include "controller/image/programs.h"
+#include "controller/image/service/image_request.h"
 #include "controller/options/options.h"
 #include "controller/plan/planner_input.h"
 #include "controller/spec/playbook.h"
@@ -23,6 +24,9 @@
 #include "sys/reactor.h"
 
 namespace muster {
+
+// The names of the images that nodes of this spec get.
+std::set<std::string> images_needed_by(const Spec& spec);
 
 class ImageService {
  public:
@@ -47,21 +51,15 @@ class ImageService {
   // PlannerImage::slurm and ::gpu_driver of any image that is stored here.
   std::string slurm_of(const std::string& digest) const;
   std::string gpu_driver_of(const std::string& digest) const;
-  struct Order {
-    std::string name;                    // an image of the spec, or any other name
-    bool rebuild = false;                // even if nothing changed
-    std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
-    std::string recipe =
-        {};  // likewise; default: the recipe named `name`, or default_recipe() if something is baked
-    // Digests that nodes run or are being given: the other old builds lose their content (old_builds.h).
-    // None: they keep it.
-    std::optional<std::set<std::string>> used = {};
-  };
+  using Order = BuildOrder;
   // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
   // `playbooks`: all that exist. If the image is already being built, waits for that build and checks again.
   // Code::conflict: the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);
+  // What build() would build from.
+  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
+                                  const Order& order) const;
   // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
@@ -89,8 +87,6 @@ class ImageService {
   };
   const Brought& brought_by(const std::string& digest) const;
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
-  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
-                                  const Order& order) const;
   struct Job {
     ImageRequest request;
     std::optional<std::set<std::string>> used;

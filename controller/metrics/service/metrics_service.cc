@@ -48,7 +48,7 @@ ControllerMetrics MetricsService::gather() const {
   out.at_work = parts_.executor.at_work();
   out.rollout = parts_.rollout();
   out.images = parts_.images();
-  out.certificates = parts_.certificates;
+  out.certificates = parts_.certificates();
   out.problems = parts_.nodes.problems();
   out.causes = parts_.causes();
   out.notices = parts_.notices();

@@ -28,8 +28,8 @@ class MetricsService {
     NodesView nodes;
     Store& store;
     const Executor& executor;
-    std::map<std::string, TimeMs> certificates;       // ControllerMetrics::certificates
-    std::function<const rollout::Record*()> rollout;  // null: nothing was approved yet
+    std::function<std::map<std::string, TimeMs>()> certificates;  // ControllerMetrics::certificates
+    std::function<const rollout::Record*()> rollout;              // null: nothing was approved yet
     std::function<std::vector<ImageMetrics>()> images;
     std::function<std::map<CauseKind, int64_t>()> causes;  // ControllerMetrics::causes
     std::function<NoticeMetrics()> notices;

@@ -89,4 +89,28 @@ void restore_servers(const Spec& spec, const OwnMachine& own, PowerTarget& targe
   target.own_names.insert(controller_address(spec));
 }
 
+Result<PowerService::Where> declared_power(const Spec& spec, const NodeSpec& node, const OwnMachine& own,
+                                           Vault& vault) {
+  if (node.power.driver.empty())
+    return fail(Code::invalid,
+                node.name + " is declared without power control: muster cannot switch it on or off");
+  PowerService::Where where;
+  where.driver = node.power.driver;
+  where.target.node = node.name;
+  where.target.address = node.power.address;
+  where.target.pin_sha256 = node.power.pin;
+  where.target.program = node.power.program;
+  where.target.cipher_suite = node.power.cipher_suite;
+  where.target.as_operator = node.power.privilege == "operator";
+  where.target.api = node.power.api;
+  if (switched_by(node) == Switch::provider) restore_servers(spec, own, where.target);
+  where.within = node.power.within;
+  where.sol = node.power.sol;
+  if (node.power.secret.empty()) return where;
+  TRY(const auto login, vault.login(node.power.secret));
+  where.target.user = login.user;
+  where.target.password = login.password;
+  return where;
+}
+
 }  // namespace muster

@@ -1,4 +1,5 @@
-// Connects a ProviderInstall to the daemon's power drivers, boot service, vault, and SSH.
+// Connects a ProviderInstall to the daemon's power drivers, boot service, vault, and SSH; and gives drivers
+// what the spec declares of a node.
 #pragma once
 
 #include <functional>
@@ -36,5 +37,11 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec);
 // Fills in what the provider's driver needs besides its own server: the owners of the other servers, from the
 // spec, and the identity of the controller host.
 void restore_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
+
+// Returns what the spec declares of the node's power, with the login in its secret; the identity of its
+// machine is not in it. invalid: the node has no power control, or the secret is no login; not_found: the
+// secret is not set.
+Result<PowerService::Where> declared_power(const Spec& spec, const NodeSpec& node, const OwnMachine& own,
+                                           Vault& vault);
 
 }  // namespace muster

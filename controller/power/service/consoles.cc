@@ -110,6 +110,10 @@ namespace {
 constexpr std::string_view kBefore = "muster.token=";  // its first letter does not occur again
 constexpr size_t kToken = 48;                          // as the boot service makes them: 24 bytes in hex
 
+size_t matched_with(size_t matched, char c) {
+  return c == kBefore[matched] ? matched + 1 : c == kBefore[0] ? 1 : 0;
+}
+
 }  // namespace
 
 // True for terminal control sequences such as "ESC [ 31 m" (cursor movement, colours) and line ends.
@@ -134,6 +138,7 @@ std::string TokenMask::pass(std::string_view bytes) {
     if (is_control(c)) {
       // A line end inside a token comes from line wrapping.
       if (hiding_ && hidden_ >= kToken) hiding_ = false;
+      plain_ = hiding_ ? 0 : matched_with(plain_, c);
       out += c;
       continue;
     }
@@ -143,10 +148,11 @@ std::string TokenMask::pass(std::string_view bytes) {
     }
     hiding_ = false;
     out += c;
-    matched_ = c == kBefore[matched_] ? matched_ + 1 : c == kBefore[0] ? 1 : 0;
-    if (matched_ < kBefore.size()) continue;
+    matched_ = matched_with(matched_, c);
+    plain_ = matched_with(plain_, c);
+    if (matched_ < kBefore.size() && plain_ < kBefore.size()) continue;
     out += "***";
-    matched_ = hidden_ = 0;
+    matched_ = plain_ = hidden_ = 0;
     hiding_ = true;
   }
   return out;

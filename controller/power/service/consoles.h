@@ -37,6 +37,8 @@ class TokenMask {
   bool is_control(char c);
 
   size_t matched_ = 0;  // of the words before a token
+  // Likewise without regard to control sequences: one that was cut off takes the first letter as its last.
+  size_t plain_ = 0;
   bool hiding_ = false;
   size_t hidden_ = 0;
   Escape escape_ = Escape::none;

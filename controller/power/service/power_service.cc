@@ -157,12 +157,37 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
-  job.requested = reactor_.steady();
   const auto wanted = job.wanted;
-  const std::string address = where->target.address;
+  enqueue(where->target.address, std::move(job));
+  return wanted;
+}
+
+std::shared_ptr<std::atomic<bool>> PowerService::try_login(const std::string& node, const Where& where,
+                                                           DurationMs limit, LoginTried done) {
+  auto result = std::make_shared<Status>(fail(Code::failed, "internal error: the power driver did not run"));
+  const auto finished = [this, target = where.target, done = std::move(done)](const Status& tried) {
+    done(tried, logins_->rejected(target));
+  };
+  Job job;
+  job.node = node;
+  job.where = where;
+  job.where->target.one_login = true;
+  job.retries_for = 0;
+  job.work = [result, limit](Power& power) {
+    const auto state = power.state(limit);
+    *result = state.ok() ? Status(Ok{}) : Status(state.error());
+  };
+  job.done = [result, finished] { finished(*result); };
+  job.failed = [finished](const Error& error) { finished(error); };
+  const auto wanted = job.wanted;
+  enqueue(where.target.address, std::move(job));
+  return wanted;
+}
+
+void PowerService::enqueue(const std::string& address, Job job) {
+  job.requested = reactor_.steady();
   queues_[address].push_back(std::move(job));
   if (!busy_[address]) next(address);
-  return wanted;
 }
 
 void PowerService::next(const std::string& address) {
@@ -181,7 +206,7 @@ void PowerService::next(const std::string& address) {
 void PowerService::start(const std::string& address, Job job) {
   if (job.takes_down)
     if (auto may = may_switch_(job.node); !may.ok()) return give_up(address, job, may.error());
-  auto where = lookup_(job.node);
+  auto where = job.where ? Result<Where>(*job.where) : lookup_(job.node);
   const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
   if (!driver) {
     return give_up(
@@ -221,7 +246,7 @@ void PowerService::start(const std::string& address, Job job) {
         reactor_.post([this, address] {
           next(address);
         });  // first, so that the BMC is free even if handling the result fails
-        if (!learned->empty()) learn_pin(job.node, *learned);
+        if (!learned->empty() && !job.where) learn_pin(job.node, *learned);
         if (*refused) target.logins->refused(target);
         if (*failure)
           job.failed(**failure);

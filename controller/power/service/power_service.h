@@ -112,6 +112,12 @@ class PowerService : public PowerPort {
   ByHand& manual_tasks() { return manual_tasks_; }
   // Only for operators' requests. The state: with the reason, within seconds, of a BMC that refuses.
   void state_now(const NodeName& node, std::function<void(Result<PowerState>)> done);
+  // One login, by a reading of the state within `limit`, that is not repeated: a wrong password locks no
+  // account. `where` may be of a spec that is not stored; the BMC's identity is not pinned. `rejected`: user
+  // and password were. While what is returned is false, it does not begin (cancelled).
+  using LoginTried = std::function<void(const Status&, bool rejected)>;
+  std::shared_ptr<std::atomic<bool>> try_login(const std::string& node, const Where& where, DurationMs limit,
+                                               LoginTried done);
   void shut_down(const std::string& node, Done done);
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
@@ -139,11 +145,13 @@ class PowerService : public PowerPort {
     Failed failed;                               // instead of `done` when the driver could not be made
     SteadyMs requested = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
+    std::optional<Where> where = {};  // instead of the node's
   };
   template <typename T>
   std::shared_ptr<std::atomic<bool>> submit(const std::string& node, std::function<Result<T>(Power&)> work,
                                             std::function<void(Result<T>)> done, bool takes_down = false,
                                             std::optional<DurationMs> retries_for = {});
+  void enqueue(const std::string& address, Job job);
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void give_up(const std::string& address, const Job& job, Error error);

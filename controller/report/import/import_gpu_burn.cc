@@ -2,6 +2,7 @@
 // meaningless, and it reports "OK" even for a GPU that it could not use.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "controller/report/import/import_lines.h"
@@ -70,7 +71,8 @@ Result<Imported> import_gpu_burn(const Run& run) {
   const auto lines = lines_of(text.substr(tested));
   const auto head = words_of(lines.front());
   const auto count = head.size() > 1 ? number_of(head[1]) : std::nullopt;
-  if (!count || *count < 1)
+  // More than an int holds is no number of GPUs, and need not fit a size_t.
+  if (!count || *count < 1 || *count > std::numeric_limits<int>::max())
     return fail(Code::invalid, "gpu-burn output: the verdict does not state the number of GPUs");
   for (const auto& line : lines_of(text))
     if (line.starts_with("Couldn't init a GPU")) out.problems.push_back(line);

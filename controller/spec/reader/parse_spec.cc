@@ -18,7 +18,7 @@ namespace muster {
 namespace {
 
 // A time below `least` is probably a wrong unit; one above `most` would have no effect.
-constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = kDay;
+constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = kDay, kLongestKept = 3650 * kDay;
 
 }  // namespace
 
@@ -100,6 +100,7 @@ ParsedSpec SpecReader::read() {
             [](const auto& a, const auto& b) { return a.name < b.name; });
   read_rollout();
   read_notify();
+  read_warnings();
   return {std::move(spec_), std::move(errors_), std::move(in_file)};
 }
 
@@ -146,6 +147,8 @@ void SpecReader::read_network() {
   spec_.network.storage = read_subnet(network, "storage", storage_);
   read_network_address(network, "controller", spec_.network.controller);
   read_network_address(network, "gateway", spec_.network.gateway);
+  const YamlNode* any_port = child(network, "join_from_any_port");
+  spec_.network.join_from_any_port = any_port && yaml_is_boolean(*any_port) && yaml_boolean(*any_port);
   if (spec_.network.controller.empty() && provisioning_)
     spec_.network.controller = format_ipv4(provisioning_->base + 1);
   // One flat network for nodes and BMCs is common; networks that overlap only partly are a mistake.
@@ -329,6 +332,28 @@ void SpecReader::read_limits() {
   read_duration({limits, "limits"}, "drain_timeout", {kShortestDrain, kLongestDrain},
                 spec_.limits.drain_timeout);
   read_rate(limits, "image_write_rate", spec_.limits.image_write_rate);
+  read_event_limits(limits);
+}
+
+void SpecReader::read_event_limits(const YamlNode* limits) {
+  const ValuePlace section{child(limits, "events"), "limits.events"};
+  EventLimits& out = spec_.limits.events;
+  out.per_second = static_cast<int>(integer(section.at, "per_second", out.per_second));
+  read_size(section, "bytes_per_day", {1 << 20, int64_t{1} << 40, "1 MiB and 1 TiB"}, out.bytes_per_day);
+  // A request of an agent has at most 8 MiB (sys/http/http.h).
+  read_size(section, "size", {64 << 10, 8 << 20, "64 KiB and 8 MiB"}, out.size);
+  read_duration(section, "keep", {kDay, kLongestKept}, out.keep);
+}
+
+void SpecReader::read_size(const ValuePlace& section, const char* key, const Sizes& range, int64_t& out) {
+  const YamlNode* at = child(section.at, key);
+  if (!at || !at->is_text()) return;
+  const std::string path = section.path + "." + key;
+  const Result<int64_t> parsed = parse_size(at->text);
+  if (!parsed.ok()) return error(*at, path, parsed.error().message);
+  if (*parsed < range.least || *parsed > range.most)
+    return error(*at, path, fmt::format("'{}' must be between {}", at->text, range.words));
+  out = *parsed;
 }
 
 // `out` is unchanged if the key is absent or its value cannot be parsed.
@@ -339,10 +364,13 @@ void SpecReader::read_duration(const ValuePlace& section, const char* key, const
   const std::string path = section.path + "." + key;
   const Result<DurationMs> parsed = parse_duration(at->text);
   if (!parsed.ok()) return error(*at, path, parsed.error().message);
+  // A bare number is mostly meant in the unit that the key's default has.
+  const bool bare = at->text.find_first_not_of("0123456789.") == std::string::npos;
   if (*parsed < range.least || *parsed > range.most)
-    return error(
-        *at, path,
-        fmt::format("'{}' must be between {} and {}", at->text, to_human(range.least), to_human(range.most)));
+    return error(*at, path,
+                 fmt::format("'{}'{} must be between {} and {}", at->text,
+                             bare ? fmt::format(", {} seconds as it has no unit,", at->text) : "",
+                             to_human(range.least), to_human(range.most)));
   out = *parsed;
 }
 
@@ -386,12 +414,22 @@ std::map<std::string, VarGroups> shipped_optional_vars() {
   return out;
 }
 
+std::map<std::string, std::set<std::string>> shipped_variables() {
+  std::map<std::string, std::set<std::string>> out;
+  for (const std::string& line : split_lines(embedded::playbooks_vars)) {
+    const auto words = split_words(line);
+    out[words.at(0)].insert(words.begin() + 1, words.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 SpecNames shipped_names() {
   SpecNames out{
       sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}, shipped_only_for()};
   out.optional_vars = shipped_optional_vars();
+  out.variables = shipped_variables();
   for (const std::string& line : split_lines(embedded::recipes)) {
     const auto words = split_words(line);
     KnownRecipe recipe{words.at(0)};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct SpecNames {
   std::vector<KnownRecipe> recipes;
   std::map<std::string, OnlyFor> only_for = {};         // of playbooks that are not for all distributions
   std::map<std::string, VarGroups> optional_vars = {};  // of playbooks that have such variables
+  std::map<std::string, std::set<std::string>> variables = {};  // that shipped playbooks read in templates
   // Distribution::id of the machine that builds images, which has a mirror of its own; empty: unknown, so
   // that no mirror is known to be missing.
   std::string builder = {};
@@ -40,6 +42,7 @@ extern const char* const playbook_names;
 extern const char* const profile_names;
 extern const char* const playbooks_only_for;       // lines: name, distribution, what to do on others
 extern const char* const playbooks_optional_vars;  // lines: name, the variables of one group
+extern const char* const playbooks_vars;           // lines: name, the variables in its templates
 extern const char* const recipes;                  // lines "NAME [DISTRIBUTION]"
 }  // namespace embedded
 

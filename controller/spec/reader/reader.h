@@ -71,6 +71,12 @@ class SpecReader {
                               kLongestDrain = 14 * kLongestTrial;
   void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
   void read_rate(const YamlNode* limits, const char* key, int64_t& out);
+  void read_event_limits(const YamlNode* limits);
+  struct Sizes {
+    int64_t least, most;
+    const char* words;  // "64 KiB and 8 MiB"
+  };
+  void read_size(const ValuePlace& section, const char* key, const Sizes& range, int64_t& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
   // Reports playbooks that are for another distribution than the systems that the spec names them for.
   void check_only_for();
@@ -114,6 +120,7 @@ class SpecReader {
   void check_canaries(const YamlNode& at, const RolloutSpec& rollout);
   void read_rebuild(const YamlNode& rollout, RolloutSpec& out);
   void check_rollout_times(const YamlNode& rollout, const RolloutSpec& out);
+  void read_warnings();
   void read_notify();
   void read_kinds(const YamlNode* section, const std::string& path, const char* key,
                   std::set<std::string>& out);

@@ -224,6 +224,9 @@ void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path
   std::string memory = text(hardware, "memory");
   if (memory.empty()) return;
   if (memory.starts_with(">=")) memory.erase(0, std::min(memory.size(), memory.find_first_not_of("= >", 2)));
+  if (const size_t size = memory.find_first_not_of("<>= "); size != 0 && size != std::string::npos)
+    return error(*child(hardware, "memory"), path + ".memory",
+                 fmt::format("'{}': only `>=` is possible: write \">= {}\"", memory, memory.substr(size)));
   const Result<int64_t> bytes = parse_size(memory);
   if (bytes.ok())
     out.memory_bytes_min = *bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/secrets.h"
 #include "controller/causes/cause.h"
 #include "controller/spec/reader/reader.h"
 
@@ -139,7 +140,7 @@ void SpecReader::read_webhook(const YamlNode& section, const std::string& path, 
     out.url = at->text;
     if (at->text.find('@') != std::string::npos)
       error(*at, path + ".url", "a URL with a user or password is readable in the spec: use `headers`");
-    else if (!at->text.starts_with("secret:") && !is_url(at->text))
+    else if (!is_secret_reference(at->text) && !is_url(at->text))
       error(*at, path + ".url",
             fmt::format("'{}' is neither a URL such as https://hooks.example/muster nor secret:NAME",
                         at->text));

@@ -13,6 +13,15 @@ namespace {
 
 constexpr size_t kMostPlaybooks = 64;
 
+void check_image_parts(const YamlNode& step, const std::string& path, std::vector<SpecError>& errors) {
+  for (const char* key : {"params", "verify"}) {
+    const YamlNode* part = step.find(key);
+    if (!part) continue;
+    if (const Status fine = check_image_step(to_json(*part)); !fine.ok())
+      errors.push_back({part->line, part->column, path + "." + key, fine.error().message});
+  }
+}
+
 void check_calls(const YamlNode& root, std::vector<SpecError>& errors) {
   const YamlNode* steps = root.find("steps");
   for (size_t i = 0; steps && i < steps->items.size(); ++i) {
@@ -20,6 +29,8 @@ void check_calls(const YamlNode& root, std::vector<SpecError>& errors) {
     const std::string path = fmt::format("steps[{}]", i);
     check_module_call(step, path, errors);
     if (const YamlNode* verify = step.find("verify")) check_module_call(*verify, path + ".verify", errors);
+    if (const YamlNode* phase = step.find("phase"); phase && phase->text == "image")
+      check_image_parts(step, path, errors);
   }
 }
 

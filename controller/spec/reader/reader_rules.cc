@@ -317,6 +317,7 @@ void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, co
                                                   "/sys",   "/tmp",  "/usr",  "/var"};
   if (storage.mount.empty()) return;
   const YamlNode& at = *child(&entry.value, "mount");
+  if (storage.mount == "/") return error(at, path + ".mount", "must not be /, which is the operating system");
   const auto inside = [&](const std::string& outer) {
     return storage.mount == outer || storage.mount.starts_with(outer + "/");
   };

@@ -169,8 +169,9 @@ TEST_CASE("kept_directory: the accounts of another image have other numbers") {
   leader.params["owner"] = std::to_string(getuid() + 1);
   leader.params["group"] = std::to_string(getgid() + 1);
   (void)leader.apply();  // denied unless root
-  CHECK(leader.machine.called("chown -R -h " + std::to_string(getuid() + 1) + ":" +
-                              std::to_string(getgid() + 1) + " /state/q"));
+  CHECK(leader.machine.called("chown -R -h --from=" + std::to_string(getuid()) + " " +
+                              std::to_string(getuid() + 1) + ":" + std::to_string(getgid() + 1) +
+                              " /state/q"));
 }
 
 TEST_CASE("kept_directory: a name that leaves /state, and the agent's own") {

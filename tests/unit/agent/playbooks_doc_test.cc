@@ -42,11 +42,11 @@ std::string module_text(const StepModule& module) {
   for (const auto& p : module.parameters) {
     const bool required = p.value("required", false);
     const std::string fallback = p.contains("default") ? p["default"].dump() : "";
-    out += fmt::format("- `{}` ({}{}): {}\n", p.value("name", ""), p.value("type", "any"),
+    out += fmt::format("- `{}` ({}{}{}): {}\n", p.value("name", ""), p.value("type", "any"),
                        required                                 ? ", required"
                        : fallback.empty() || fallback == "\"\"" ? ""
                                                                 : ", " + code(fallback),
-                       one_line(p.value("help", "")));
+                       p.value("secret", false) ? ", may be a secret" : "", one_line(p.value("help", "")));
   }
   return module.parameters.empty() ? out : out + "\n";
 }

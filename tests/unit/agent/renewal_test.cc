@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/digest.h"
 #include "sys/http/http.h"
 #include "sys/pki.h"
 #include "tests/catch.h"
@@ -38,8 +39,11 @@ struct Later : RealReactor {
 // A FAKE controller: signs what an agent with a certificate of its CA asks for, and keeps who asked for
 // orders.
 struct FakeController {
-  pki::KeyPair ca = pki::make_ca("muster CA", 10).value();
+  pki::KeyPair ca = pki::make_ca("muster CA", 10).value(), next = pki::make_ca("muster CA", 10).value();
   bool refuse = false;
+  // While the CA is replaced: agents are to trust these, and get certificates of the next one.
+  std::string trusted = ca.certificate_pem;
+  bool replaces = false;
   std::mutex mutex;
   std::vector<std::string> polled_with;  // serials
   HttpRequest last_poll = {};
@@ -49,7 +53,8 @@ struct FakeController {
     auto own = pki::issue(ca, {"musterd", "muster-controller", {"127.0.0.1"}, true, 5}).value();
     HttpServerOptions options;
     options.tls = true;
-    options.tls_options = {own.certificate_pem + ca.certificate_pem, own.key_pem, ca.certificate_pem, true};
+    options.tls_options = {own.certificate_pem + ca.certificate_pem, own.key_pem,
+                           ca.certificate_pem + next.certificate_pem, true};
     server = start_http_server(options, [this](HttpRequest request, ResponderPtr answer) {
                handle(request, *answer);
              }).value();
@@ -59,14 +64,21 @@ struct FakeController {
     if (request.path == "/agent/v1/orders") {
       polled_with.push_back(request.peer_serial);
       last_poll = request;
-      return answer.respond(HttpResponse::json(200, R"({"orders": []})"));
+      return answer.respond(
+          HttpResponse::json(200, replaces ? R"({"orders": [], "renew": true})" : R"({"orders": []})"));
     }
     if (request.path != "/agent/v1/renew" || refuse) return answer.respond(HttpResponse::json(409, "{}"));
     const std::string csr = parse_json(request.body).value()["csr_pem"].get<std::string>();
-    const std::string pem = pki::sign_csr(ca, csr, {request.peer, "muster-agent", {}, false, 365}).value();
+    const std::string pem =
+        pki::sign_csr(replaces ? next : ca, csr, {request.peer, "muster-agent", {}, false, 365}).value();
     renewed = pki::read_certificate(pem).value().serial;
-    answer.respond(HttpResponse::json(
-        200, wire::to_json(wire::JoinReply{request.peer, pem, ca.certificate_pem}).dump()));
+    answer.respond(
+        HttpResponse::json(200, wire::to_json(wire::JoinReply{request.peer, pem, trusted}).dump()));
+  }
+  void replace_ca(const std::string& now_trusted) {
+    const std::lock_guard lock(mutex);
+    replaces = true;
+    trusted = now_trusted;
   }
   std::string url() const { return "https://127.0.0.1:" + std::to_string(server->port()); }
 };
@@ -130,6 +142,7 @@ struct Node {
 struct StuckLink : RenewableLink {
   bool requested = false;
   Status use(const Credentials&) override { return requested = true, fail(Code::failed, "cannot switch"); }
+  void on_renew(std::function<void()>) override {}
   void poll(const std::vector<std::string>&, Orders) override {}
   void post(const wire::EventBatch&, Acked) override {}
 };
@@ -222,4 +235,66 @@ TEST_CASE(
   CHECK(node.kept() != node.old.certificate_pem);
   CHECK(logged.text().find("certificate renewed, but the link uses the old one") != std::string::npos);
   CHECK(logged.text().find("could not be renewed") == std::string::npos);
+}
+
+TEST_CASE("a young certificate is replaced when the controller says so, with the CAs to trust",
+          "[agent][replace]") {
+  Node node(300);
+  const std::string pin = pki::certificate_fingerprint(node.controller.ca.certificate_pem).value();
+  AgentConfig config = config_of(node);
+  config.ca_pin = pin;
+  REQUIRE(write_config(node.files, "/muster", config).ok());
+  CHECK(node.asks()["ca"] == sha256(node.old.ca_pem));
+  node.controller.replace_ca(node.controller.ca.certificate_pem + node.controller.next.certificate_pem);
+  Renewal first(node.reactor, node.files, *node.link, "/muster", config);
+  node.look_and_settle(first);
+  const auto moved = read_credentials(node.files, "/muster").value();
+  CHECK(moved.key_pem == node.old.key_pem);
+  CHECK(moved.ca_pem == node.controller.trusted);
+  CHECK(node.last_poll() == node.controller.renewed);
+  CHECK(node.asks()["ca"] == sha256(node.controller.trusted));
+  // The controller's own certificate is still of the old CA, by which others join.
+  CHECK(read_config(node.files, "/muster")->ca_pin == pin);
+
+  node.controller.replace_ca(node.controller.next.certificate_pem);
+  Renewal second(node.reactor, node.files, *node.link, "/muster", config);  // its minute has not begun
+  node.look_and_settle(second);
+  CHECK(read_credentials(node.files, "/muster")->ca_pem == node.controller.trusted);
+  CHECK(read_config(node.files, "/muster")->ca_pin ==
+        pki::certificate_fingerprint(node.controller.trusted).value());
+}
+
+TEST_CASE("an agent takes no CA before which stands none that it trusts", "[agent][replace]") {
+  Node node(300);
+  node.controller.replace_ca(node.controller.next.certificate_pem + node.controller.ca.certificate_pem);
+  Renewal renewal(node.reactor, node.files, *node.link, "/muster", config_of(node));
+  node.look_and_settle(renewal);
+  CHECK_FALSE(node.controller.renewed.empty());
+  CHECK(node.kept() == node.old.certificate_pem);
+  CHECK(read_credentials(node.files, "/muster")->ca_pem == node.old.ca_pem);
+}
+
+TEST_CASE("an agent that was killed between CAs and certificate reports that it is not complete",
+          "[agent][replace]") {
+  const auto old = pki::make_ca("muster CA", 10).value(), next = pki::make_ca("muster CA", 10).value();
+  const std::string both = old.certificate_pem + next.certificate_pem;
+  const auto of = [](const pki::KeyPair& ca) {
+    return pki::issue(ca, {"node01", "muster-agent", {}, false, 5}).value().certificate_pem;
+  };
+  CHECK(trust_of({"", of(old), old.certificate_pem}) == sha256(old.certificate_pem));
+  CHECK(trust_of({"", of(old), both}) == "incomplete");
+  CHECK(trust_of({"", of(next), both}) == sha256(both));
+  CHECK(trust_of({"", of(next), next.certificate_pem}) == sha256(next.certificate_pem));
+  CHECK(trust_of({"", "", both}) == "");
+  CHECK(trust_of({"", of(old), ""}) == "");
+}
+
+TEST_CASE("the pin that a killed agent did not update is updated at its next start", "[agent][replace]") {
+  Node node(300);
+  AgentConfig config = config_of(node);
+  config.ca_pin = "sha256:" + std::string(64, '0');
+  REQUIRE(write_config(node.files, "/muster", config).ok());
+  Renewal renewal(node.reactor, node.files, *node.link, "/muster", config);
+  node.look_and_settle(renewal);
+  CHECK(read_config(node.files, "/muster")->ca_pin == pki::certificate_fingerprint(node.old.ca_pem).value());
 }

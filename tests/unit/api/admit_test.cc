@@ -75,6 +75,9 @@ struct Cluster : Controller {
     }
     return call(Listener::tls, signed_by(who, "POST", "/agent/v1/events", wire::to_json(batch).dump()));
   }
+  std::unique_ptr<Sent> send_request(HttpRequest request) {
+    return Controller::send(Listener::tls, std::move(request));
+  }
   Json orders(const pki::CertificateInfo& who) {
     const auto answer = call(Listener::tls, signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have="));
     REQUIRE(answer.status == 200);
@@ -150,6 +153,15 @@ TEST_CASE("an undeclared machine shows its inventory and can do nothing else", "
   CHECK(c.call(Listener::tls, c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have=")).status == 403);
   CHECK(c.send(who, {}).status == 403);
   CHECK(c.get("/v1/nodes")["unknown_machines"].size() == 1);  // what was seen is still known
+}
+
+TEST_CASE("the end of discovery ends the requests of undeclared machines that wait", "[api][admit]") {
+  Cluster c;
+  c.discovery_on();
+  const auto who = c.show_up(facts());
+  const auto poll = c.send_request(c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have="));
+  c.on_reactor([&] { c.services().discovery.off(); });
+  CHECK(c.answer_of(*poll).status == 403);
 }
 
 TEST_CASE(

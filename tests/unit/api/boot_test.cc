@@ -43,7 +43,12 @@ struct Boot {
        [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); },
        [](const std::string& node, const std::string& token) -> Result<Json> {
          return Json{{"node", node}, {"token", token}};
-       }}};
+       },
+       {},
+       {},
+       [this] { return any_port; }}};
+  bool any_port = false;
+  uint16_t port = 1023;  // that joins come from
   // What the node's own agent is given; "" when nothing is.
   std::string leave_token() {
     std::string got;
@@ -74,7 +79,7 @@ struct Boot {
     Result<wire::JoinReply> got = fail(Code::failed, "no answer");
     request.mode = mode;
     boot.join(
-        request, [&](Result<wire::JoinReply> r) { got = std::move(r); }, "10.20.0.99");
+        request, [&](Result<wire::JoinReply> r) { got = std::move(r); }, "10.20.0.99", port);
     reactor.advance(100);
     return got;
   }
@@ -182,6 +187,43 @@ TEST_CASE("asked for twice at once, one token is made", "[api]") {
   b.reactor.advance(100);
   REQUIRE(got.size() == 4);
   CHECK(got[3] == kDisk);
+}
+
+TEST_CASE("a join from a port that any user may use is refused, and changes nothing", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token();  // which every user of another node can read
+  for (const int port : {1024, 40000, 65535}) {
+    b.port = static_cast<uint16_t>(port);
+    CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+    CHECK(b.join("guessed", pki::make_key().value()).error().code == Code::denied);
+  }
+  CHECK(b.said["join/refused/"] == 6);
+  b.port = 1023;
+  const std::string key = pki::make_key().value();
+  const auto joined = b.join(token, key);
+  REQUIRE(joined.ok());
+  // Nor is such a user taken for a second machine, which would stop the node.
+  b.port = 40000;
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.contested.empty());
+  CHECK_FALSE(b.certificate(joined).contested);
+  CHECK(b.said["join/second/node01"] == 0);
+  // A lost answer is repeated to the same key, from a port of root's too.
+  CHECK(b.join(token, key).error().code == Code::denied);
+  b.port = 700;
+  CHECK(b.join(token, key).ok());
+}
+
+TEST_CASE("behind an address translation that the spec declares, any port will do", "[api]") {
+  Boot b;
+  b.any_port = true;
+  b.port = 40000;
+  b.arm();
+  CHECK(b.join(b.token(), pki::make_key().value()).ok());
+  b.any_port = false;
+  b.mode = wire::Mode::adopted;
+  CHECK(b.join(b.adopt_token(), pki::make_key().value()).error().code == Code::denied);
 }
 
 TEST_CASE("once its power-on is over, a node's unused tokens open nothing", "[api]") {

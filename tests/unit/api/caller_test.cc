@@ -158,7 +158,7 @@ TEST_CASE("who stored a revision, approved a run and holds a node is in the answ
   const auto shown = muster({"spec", "show"});
   CHECK(shown.out == testing::kSpec);  // goes into a file as it is
   CHECK(says(shown.err, "by anna (sudo)"));
-  const auto listed = muster({"spec", "list"});
+  const auto listed = muster({"spec", "history"});
   CHECK(says(listed.out, "by anna (sudo)"));
   CHECK(says(listed.out, "first"));
 

@@ -109,6 +109,9 @@ class Controller {
     request.method = method;
     request.target = target;
     request.body = body;
+    return send(listener, std::move(request));
+  }
+  std::unique_ptr<Sent> send(api::Listener listener, HttpRequest request) {
     REQUIRE(parse_target(request).ok());
     auto sent = std::make_unique<Sent>();
     on_reactor([&] {
@@ -116,6 +119,10 @@ class Controller {
                     api::caller_of(request, name_of));
     });
     return sent;
+  }
+  static HttpResponse answer_of(Sent& sent) {
+    REQUIRE(sent.answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return sent.answer.get();
   }
   // What is given to the workers from now on waits until then.
   void hold_workers(const std::shared_future<void>& until) {

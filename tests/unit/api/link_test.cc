@@ -187,6 +187,37 @@ TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]")
   REQUIRE(got->size() == 1);
   CHECK(got->front().id == "1/a#1");
   CHECK(got->front().params["key"] == "opened");  // secrets are put in on the way out
+  CHECK(got->front().secrets == std::vector<std::string>{"opened"});
+}
+
+TEST_CASE("an order says what its secrets are, once each, with those of its preconditions", "[api]") {
+  Hub h;
+  wire::WorkOrder plain = order("1/a#1", "no secret"), both = order("1/b#1", "secret:bmc");
+  both.preconditions = {{"key", "secret:bmc"}};
+  h.hub.offer("node01", plain);
+  h.hub.offer("node02", both);
+  std::vector<std::vector<std::string>> secrets;
+  for (const char* node : {"node01", "node02"})
+    h.hub.poll(NodeName(node), {}, [&](const wire::PollReply& reply) {
+      for (const wire::WorkOrder& one : reply.orders) secrets.push_back(one.secrets);
+    });
+  CHECK(secrets == std::vector<std::vector<std::string>>{{}, {"opened"}});
+}
+
+TEST_CASE("a secret that is too short to be kept out of results is not sent", "[api]") {
+  ManualReactor reactor;
+  MemStore store(reactor);
+  LinkHub hub(reactor, store, [](const Json&) -> Result<Json> { return Json{{"key", "abc"}}; });
+  std::vector<wire::Event> events;
+  hub.connect({{}, [&](const NodeName&, const wire::Event& event) { events.push_back(event); }, {}});
+  hub.offer("node01", order("1/a#1", "secret:pin"));
+  bool sent = false;
+  hub.poll("node01", {}, [&](const wire::PollReply& reply) { sent = !reply.orders.empty(); });
+  reactor.advance(30 * kSecond);
+  CHECK_FALSE(sent);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].data["code"] == "invalid");
+  CHECK(events[0].data["message"].get<std::string>().find("muster secret set pin") != std::string::npos);
 }
 
 TEST_CASE("a poll for orders reaches the executor before an order is handed out", "[api]") {

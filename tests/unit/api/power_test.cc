@@ -268,3 +268,18 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   CHECK(requested());
   CHECK(node.value("waiting", "").find("(rack 3)") != std::string::npos);
 }
+
+TEST_CASE("an order for a node that is not there names the one that may be meant, and is no event",
+          "[api][power]") {
+  testing::Controller c;
+  put_spec(c, redfish_node("node01", "127.0.0.2"));
+  for (const char* verb : {"cycle", "on", "off", "shut-down", "network-once", "done"}) {
+    const auto refused = c.call(Listener::local, "POST", std::string("/v1/power/node1/") + verb);
+    CAPTURE(verb, refused.body);
+    CHECK(refused.status == 404);
+    CHECK(refused.body.find("'node01'") != std::string::npos);
+  }
+  const auto events = parse_json(c.call(Listener::local, "GET", "/v1/events/list").body);
+  REQUIRE(events.ok());
+  for (const Json& event : (*events)["events"]) CHECK(event.value("kind", "") != "power");
+}

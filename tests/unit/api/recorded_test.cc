@@ -123,6 +123,8 @@ void walk_controller(Walk& walk) {
   walk.step(c, "POST", "/v1/nodes/node01/quarantine", R"({"release": true})");
   walk.step(c, "POST", "/v1/nodes/discover", R"({"on": false})");
   walk.step(c, "POST", "/v1/backup", Json{{"path", c.state() + "/copy.db"}}.dump());
+  const Json token = c.get("/v1/replace/token");
+  walk.step(c, "POST", "/v1/replace/token", Json{{"id", token["id"]}, {"step", token["step"]}}.dump());
   NodeRow gone;
   gone.name = "gone01";
   write(c, {CertificateRow{"0a", "node01", "f", 3}, gone});
@@ -223,7 +225,7 @@ TEST_CASE("each route with which an operator changes something records its calle
   walk_rollout(walk);
   walk_causes(walk);
   const std::set<std::string> changes_nothing = {"POST /v1/plan", "POST /v1/rollout/plan",
-                                                 "POST /v1/notices/test"};
+                                                 "POST /v1/notices/test", "POST /v1/doctor"};
   const std::set<std::string> elsewhere = {"POST /v1/nodes/admit"};  // tests/unit/api/admit_test.cc
   for (const auto& route : api::routes()) {
     const std::string name = std::string(route.method) + " " + route.path;

@@ -89,3 +89,14 @@ TEST_CASE("a run that cannot be continued is ended, and does not keep a later on
   });
   CHECK(active == 2);
 }
+
+TEST_CASE("without a spec what is missing is the spec, not a revision", "[api]") {
+  Controller c;
+  const auto none = c.call(Listener::local, "GET", "/v1/spec");
+  CHECK(none.status == 404);
+  CHECK(none.body.find("muster up SPEC") != std::string::npos);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+  const auto other = c.call(Listener::local, "GET", "/v1/spec?rev=9");
+  CHECK(other.status == 404);
+  CHECK(other.body.find("muster up SPEC") == std::string::npos);
+}

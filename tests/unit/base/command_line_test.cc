@@ -161,7 +161,6 @@ TEST_CASE("arguments may require, or exclude, each other", "[base][command-line]
   CHECK(taken(program, {"counters", "--save", "a"}));
   CHECK_FALSE(taken(program, {"counters", "--save", "a", "--since", "b"}));
   CHECK_FALSE(taken(program, {"show"}));
-  CHECK(program.verbs() == StringList{"counters", "show"});
 }
 
 TEST_CASE("the last verb that was given runs, with what it was given", "[base][command-line]") {
@@ -219,6 +218,7 @@ TEST_CASE("help shows verbs, defaults and footers; what is hidden works all the 
   Verb& plain = program.add_verb("plain", "do it plainly");
   Verb& own = program.add_verb("own", "do it otherwise");
   own.footer("Own words");
+  own.example("prog own --report here");
   own.add_option("--report", &report, "folder for the report").shows_default();
   program.add_verb("serve", "for programs").hidden().runs([&] { ran = true; });
   (void)plain;
@@ -229,12 +229,38 @@ TEST_CASE("help shows verbs, defaults and footers; what is hidden works all the 
   CHECK(shows(help.out, "do it plainly"));
   CHECK(shows(help.out, "First steps"));
   CHECK_FALSE(shows(help.out, "serve"));
-  CHECK(shows(run(program, {"plain", "--help"}).out, "First steps"));
+  // The words of the program are its own.
+  CHECK_FALSE(shows(run(program, {"plain", "--help"}).out, "First steps"));
   const std::string of_own = run(program, {"own", "--help"}).out;
   CHECK(shows(of_own, "Own words"));
+  CHECK(shows(of_own, "prog own --report here"));
   CHECK_FALSE(shows(of_own, "First steps"));
   CHECK(shows(of_own, "muster-report"));
   CHECK(run(program, {"--version"}).out == "prog 1.2\n");
   CHECK(taken(program, {"serve"}));
+  CHECK(ran);
+}
+
+TEST_CASE("the manual is printed without a verb", "[base][command-line]") {
+  Verb program("prog: a program");
+  program.needs_verb();
+  program.add_verb("plain", "do it plainly");
+  CHECK_FALSE(taken(program, {"--manual"}));
+  program.add_manual(8);
+  const Ran manual = run(program, {"--manual"});
+  CHECK(manual.parsed.ended);
+  CHECK(manual.parsed.status == 0);
+  CHECK(manual.out.starts_with(".TH PROG 8 "));
+  CHECK(shows(manual.out, "prog plain"));
+}
+
+TEST_CASE("a command line can be parsed without running its verb", "[base][command-line]") {
+  bool ran = false;
+  Verb program("a program");
+  program.add_verb("plain", "").runs([&] { ran = true; });
+  const char* argv[] = {"prog", "plain"};
+  CHECK_FALSE(parse_command_line(program, 2, argv, false).ended);
+  CHECK_FALSE(ran);
+  CHECK_FALSE(parse_command_line(program, 2, argv).ended);
   CHECK(ran);
 }

@@ -276,6 +276,20 @@ TEST_CASE("numbers at their limits, and texts that are easily misread, are read 
   CHECK(text_of(Json{std::nan(""), INFINITY, -INFINITY}) == "[null,null,null]");
 }
 
+TEST_CASE("a number with a point that an integer cannot hold becomes the nearest") {
+  CHECK(Json(1e300).get<int>() == std::numeric_limits<int>::max());
+  CHECK(Json(-1e300).get<int>() == std::numeric_limits<int>::min());
+  CHECK(Json(2147483648.0).get<int>() == std::numeric_limits<int>::max());
+  CHECK(Json(1e300).get<int64_t>() == std::numeric_limits<int64_t>::max());
+  CHECK(Json(-1e300).get<int64_t>() == std::numeric_limits<int64_t>::min());
+  CHECK(Json(1e300).get<uint64_t>() == std::numeric_limits<uint64_t>::max());
+  CHECK(Json(-0.5).get<uint64_t>() == 0);
+  CHECK(Json(-1e300).get<uint16_t>() == 0);
+  CHECK(Json(INFINITY).get<uint8_t>() == 255);
+  CHECK(Json(std::nan("")).get<int64_t>() == 0);
+  CHECK(Json(-7.9).get<int>() == -7);
+}
+
 TEST_CASE("JSON that is nested more than 100 levels deep is rejected") {
   const std::string deep = std::string(100, '[') + std::string(100, ']');
   CHECK(parse_json(deep).ok());

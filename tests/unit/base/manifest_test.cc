@@ -58,6 +58,7 @@ TEST_CASE("a manifest that contradicts itself is invalid, whatever its digest") 
   };
   CHECK(changed([](auto&) {}) == Code::cancelled);  // the sample itself is fine
   CHECK(changed([](auto& m) { m.format = 2; }) == Code::invalid);
+  CHECK(changed([](auto& m) { m.raw_size = UINT64_MAX, m.frames.clear(); }) == Code::invalid);
   CHECK(changed([](auto& m) { m.frames.pop_back(); }) == Code::invalid);
   CHECK(changed([](auto& m) { m.frames[2].offset = 5; }) == Code::invalid);
   CHECK(changed([](auto& m) { m.frames[2].raw_bytes = 4096; }) == Code::invalid);

@@ -134,6 +134,18 @@ TEST_CASE("Process gives back both streams, the exit code, and streams output as
   REQUIRE(process->run({.argv = {"cat"}})->out.empty());
 }
 
+TEST_CASE("Process runs in an open folder, wherever that has got to", "[base]") {
+  TestFolder folder;
+  const Files files(folder.path());
+  REQUIRE(files.make_directories("/old"));
+  const int fd = ::open((folder.path() + "/old").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(files.move("/old", "/new"));
+  auto process = make_process();
+  CHECK(text(process->run({.argv = {"sh", "-c", "echo x > made"}, .folder = fd})).empty());
+  ::close(fd);
+  CHECK(files.read("/new/made").value_or("") == "x\n");
+}
+
 TEST_CASE("Process moves more than a pipe holds, both ways, and survives a child that reads nothing") {
   auto process = make_process();
   std::string large(3 << 20, 'x');

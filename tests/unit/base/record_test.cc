@@ -141,8 +141,24 @@ TEST_CASE("reading a record reports all of its problems with their paths", "[bas
         "cart.counts.nuts: wrong type (string); cart.steering: expected an object, got number; "
         "cart.blame: missing; cart.tags: wrong type (object); cart.width: wrong type (string)");
   CHECK(problems<Cart>(Json::array()).find("cart: expected an object, got array") == 0);
-  CHECK(read_record<Disk>(json_of(R"({"bytes": -1})"), "disk").error().message ==
-        "disk.bytes: wrong type (number)");
+  CHECK(read_record<Disk>(json_of(R"({"bytes": -1})"), "disk").error().message == "disk.bytes: out of range");
+}
+
+TEST_CASE("a number that its member cannot hold is a problem, not another number", "[base]") {
+  for (const char* version : {"2147483648", "4294967297", "-2147483649", "18446744073709551615", "1e300",
+                              "-1e300", "2147483648.0"}) {
+    CAPTURE(version);
+    CHECK(problems<Message>(json_of(std::string(R"({"version": )") + version + "}")) ==
+          "cart.version: out of range");
+  }
+  for (const char* bytes : {"-1", "-1e300", "1e300", "18446744073709551616", "-9223372036854775808"}) {
+    CAPTURE(bytes);
+    CHECK_FALSE(read_record<Disk>(json_of(std::string(R"({"bytes": )") + bytes + "}"), "disk").ok());
+  }
+  CHECK(problems<Message>(json_of(R"({"version": 2147483647})")).empty());
+  CHECK(problems<Message>(json_of(R"({"version": -2147483648})")).empty());
+  CHECK(problems<Message>(json_of(R"({"version": 7.9})")).empty());
+  CHECK(read_record<Disk>(json_of(R"({"bytes": 18446744073709551615})"), "disk")->bytes == UINT64_MAX);
 }
 
 TEST_CASE("an unknown key is an error in a strict record only", "[base]") {

@@ -45,6 +45,16 @@ TEST_CASE("an order of an unknown kind is read as that, with its word, and those
   }
 }
 
+TEST_CASE("an order carries the values of its secrets, and none where it has none", "[wire]") {
+  auto order = wire::work_order_from_json(order_of_kind("steps"));
+  REQUIRE(order.ok());
+  CHECK_FALSE(wire::to_json(*order).contains("secrets"));
+  order->secrets = {"hunter2!"};
+  const auto read = wire::work_order_from_json(wire::to_json(*order));
+  REQUIRE(read.ok());
+  CHECK(read->secrets == order->secrets);
+}
+
 TEST_CASE("what a step needs travels where agents of an older version do not look", "[wire]") {
   wire::Step step;
   step.id = "acceptance/drives";

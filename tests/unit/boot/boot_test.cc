@@ -200,3 +200,30 @@ TEST_CASE("DHCP is refused when no interface carries the provisioning network") 
   CHECK(d.apply(n));
   std::filesystem::remove_all(folder);
 }
+
+TEST_CASE("dnsmasq's files are where a user without root's rights reaches them") {
+  DaemonOptions options;
+  options.state = "/var/lib/muster";
+  const Spec spec = parse_spec(testing::kSpec).spec;
+  const std::string folder = boot_network(spec, "10.20.0.1", options, false).run_dir;
+  CHECK(folder.starts_with("/run/"));
+  CHECK(folder == dhcp_folder("/var/lib/muster"));
+  CHECK(folder != dhcp_folder("/var/lib/lab"));  // of another controller on this machine
+  CHECK(has(*dnsmasq_config(sample()), "user=dnsmasq"));
+}
+
+TEST_CASE("DHCP is refused, not served by root, where dnsmasq's user cannot enter its folder") {
+  char folder[] = "/tmp/muster-dnsmasq-XXXXXX";
+  REQUIRE(::mkdtemp(folder));  // 0700, as the state folder
+  Dnsmasq d;
+  BootNetwork n = sample();
+  n.run_dir = std::string(folder) + "/run";
+  n.interface.clear();
+  n.address = "127.0.0.1";
+  n.cidr = "127.0.0.0/8";
+  n.hosts.clear();
+  CHECK(d.apply(n).error().code == Code::denied);
+  CHECK_FALSE(d.running());
+  CHECK_FALSE(Files("/").exists(n.run_dir + "/dnsmasq.conf"));
+  std::filesystem::remove_all(folder);
+}

@@ -201,7 +201,8 @@ TEST_CASE("lost reason: text for people has no bytes of programs", "[hosts]") {
   CHECK(one_line("gr\xc3\xbc\xc3\x9f Gott \xe2\x82\xac \xf0\x9f\x90\x9f") ==
         "gr\xc3\xbc\xc3\x9f Gott \xe2\x82\xac \xf0\x9f\x90\x9f");
   CHECK(one_line("one \xfc byte of Latin-1") == "one byte of Latin-1");
-  for (const char* broken : {"\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xc2\x9b", "\x80"})
+  for (const char* broken :
+       {"\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xc2\x9b", "\x80", "\xe2\x80\xae"})
     CHECK(one_line(broken) == "");
   std::string program;
   for (int i = 0; i < 2000; ++i) program += static_cast<char>(i * 7919 % 251);

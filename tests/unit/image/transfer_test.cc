@@ -1,6 +1,7 @@
 #include "controller/image/transfer.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -348,6 +349,13 @@ TEST_CASE("an export leaves a whole file or none") {
   // Never over another file.
   CHECK(give(c.here, "cpu", c.file).error().code == Code::conflict);
   CHECK(take(c.there, c.file).ok());
+  // Nor where a user's link leads.
+  if (::geteuid() == 0) {
+    REQUIRE(Files("/").symlink("out", c.dir.path("link")));
+    REQUIRE(::lchown(c.dir.path("link").c_str(), 65534, 65534) == 0);
+    CHECK(give(c.here, "cpu", c.dir.path("link/x")).error().code == Code::denied);
+    CHECK(nothing_left());
+  }
   // Nor of an image that is damaged where it lies.
   put(c.image.folder + "/BOOTX64.EFI", "loadeR");
   CHECK(give(c.here, "cpu", out + "/x").error().code == Code::corrupt);

@@ -125,6 +125,10 @@ TEST_CASE("perftest's options and tables are those of perftest 4.5") {
       parse_perftest(zero, PerfTest::bandwidth);  // messages went through, in no time: no result
   REQUIRE_FALSE(timeless.ok());
   CHECK(timeless.error().message.find("time-stamp counter") != std::string::npos);
+  for (const char* endless : {"inf     ", "nan     "}) {
+    std::string other = kBandwidth;
+    CHECK_FALSE(parse_perftest(other.replace(other.find(kGbps), 8, endless), PerfTest::bandwidth).ok());
+  }
   std::string mib = kBandwidth;
   mib.replace(mib.find("BW average[Gb/sec]"), 18, "BW average[MB/sec]");
   CHECK_FALSE(parse_perftest(mib, PerfTest::bandwidth).ok());  // another unit is not taken for ours
@@ -563,6 +567,22 @@ TEST_CASE(
     CHECK(lost["error"].get<std::string>().find("the partner did not answer request 'serve': ") == 0);
     CHECK(lost["detail"]["inconclusive"] == true);
     CHECK(lost["blame"].empty());
+  }
+  SECTION("answers of another shape") {
+    const auto [hello, granted] = GENERATE(
+        std::pair<const char*, const char*>{R"([{"label":"mlx5_0"}])", R"({})"}, std::pair{"7", "{}"},
+        std::pair{R"({"rails":{"mlx5_0":7},"perftest_problem":7})", R"({"granted":true})"},
+        std::pair{R"({"rails":[{"label":"mlx5_0"}]})", R"({"granted":"yes"})"},
+        std::pair{R"({"rails":[{"label":"mlx5_0"}],"perftest_problem":7})", R"({"granted":true})"});
+    std::thread partner([&, first = std::string(hello), second = std::string(granted)] {
+      Connection link(accept_one(*listening), seconds_now() + 60);
+      for (const std::string& text : {first, second})
+        if (link.receive().ok()) (void)link.send(2, 0, text.data(), text.size());
+    });
+    const Json invalid = result();
+    partner.join();
+    CHECK(invalid["outcome"] == "unavailable");
+    CHECK(invalid["blame"].empty());
   }
   SECTION("its server never answers") {
     two.options.total_seconds = two.options.connect_seconds = 0;

@@ -30,19 +30,17 @@ struct Bench : testing::RunBench {
     add(action("n1", "steps", ActionKind::steps));
     add(action("n2", "steps", ActionKind::steps));
     live();
-    metrics = std::make_unique<MetricsService>(
-        MetricsService::Parts{reactor,
-                              NodesView({true, reactor, store, spec, *executor, storage, problems}),
-                              store,
-                              *executor,
-                              {{"ca", 1'000}},
-                              [] { return nullptr; },
-                              [] { return std::vector<ImageMetrics>(); },
-                              [this] {
-                                ++looked;
-                                return cause_counts(causes);
-                              },
-                              [] { return NoticeMetrics(); }});
+    metrics = std::make_unique<MetricsService>(MetricsService::Parts{
+        reactor, NodesView({true, reactor, store, spec, *executor, storage, problems}), store, *executor,
+        [] {
+          return std::map<std::string, TimeMs>{{"ca", 1'000}};
+        },
+        [] { return nullptr; }, [] { return std::vector<ImageMetrics>(); },
+        [this] {
+          ++looked;
+          return cause_counts(causes);
+        },
+        [] { return NoticeMetrics(); }});
   }
   void add_row(const std::string& name, const std::string& image) {
     NodeRow row;

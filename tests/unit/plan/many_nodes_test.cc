@@ -156,7 +156,7 @@ TEST_CASE("lint looks into what many nodes share, and into what is read back", "
     return made.ok() ? std::string() : made.error().message;
   };
   CHECK(problem_of({{"text", "fine"}}).empty());
-  CHECK(problem_of({{"password", "secret:mpi-ssh-key"}}).empty());
+  CHECK(problem_of({{"content", "secret:mpi-ssh-key"}}).empty());
   CHECK(problem_of({{"a", {{"password", "hunter2"}}}}).find("/configure.steps[].params.a.password") !=
         std::string::npos);
   CHECK(
@@ -165,6 +165,10 @@ TEST_CASE("lint looks into what many nodes share, and into what is read back", "
   const Json disk = {{"serial", "S1"}, {"wwid", ""}, {"content_hash", "sha256:x"}};
   CHECK(problem_of({{"disks", Json::array({disk})}}).find("not in the destruction list") !=
         std::string::npos);
+  // A secret that a template puts where others could read it.
+  for (auto& node : in.spec.nodes) node.vars["app"] = "secret:app";
+  CHECK(problem_of({{"content", "{{vars.app}}"}}).empty());
+  CHECK_FALSE(problem_of({{"path", "{{vars.app}}"}}).empty());
   // Not of a step's text: what looks like a key and is part of a text.
   CHECK(problem_of({{"text", "\"password\":\"hunter2\" \"content_hash\":"}}).empty());
 }

@@ -180,7 +180,6 @@ TEST_CASE("Prometheus scrapes the controller where it can reach its metrics", "[
   };
   CHECK(target("") == "");
   CHECK(target("10.20.0.250") == "10.20.0.250:7481");
-  CHECK(target("0.0.0.0") == "10.20.0.250:7481");
   CHECK(target("fd00::1") == "[fd00::1]:7481");
   // Loopback is of the controller host, which may be the leader itself.
   CHECK(target("127.0.0.1") == "");

@@ -113,6 +113,8 @@ TEST_CASE("a token that a terminal wraps, colours or ends a line with is not kep
            {"muster.token=" + half + half + "\nnext", "muster.token=***\nnext"},
            {"mmuster.token=" + half + half + "\nmuster.token=" + half + half + "\n",
             "mmuster.token=***\nmuster.token=***\n"},
+           {"\x1b[muster.token=" + half + half + " x", "\x1b[muster.token=*** x"},
+           {"mus\x1b[muster.token=" + half + half + " x", "mus\x1b[muster.token=*** x"},
            {"muster.tokens=1 muster.to", "muster.tokens=1 muster.to"}}) {
     INFO(said);
     TokenMask mask;

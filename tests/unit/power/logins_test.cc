@@ -125,3 +125,18 @@ TEST_CASE("that a BMC wants a session is kept by its address", "[power]") {
   b.logins.wants_session(b.target);
   CHECK(b.logins.has_session(b.with("another")));
 }
+
+TEST_CASE("of one login the first failure is final for the call, and for no other", "[power][doctor]") {
+  Bench b;
+  CHECK_FALSE(b.logins.rejected(b.target));
+  b.target.one_login = true;
+  CHECK(b.logins.failed_login(b.target).error().code == Code::denied);
+  CHECK(b.logins.rejected(b.target));
+  CHECK_FALSE(b.logins.rejected(b.with("another")));
+  CHECK_FALSE(b.logins.find(b.target));
+  b.logins.let_in(b.target);
+  CHECK_FALSE(b.logins.rejected(b.target));
+  b.logins.failed(b.target);
+  b.now += 10 * kMinute;
+  CHECK_FALSE(b.logins.rejected(b.target));
+}

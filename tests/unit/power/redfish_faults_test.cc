@@ -364,3 +364,24 @@ TEST_CASE("redfish: a refusal after the password was right is no wrong password"
   bench.clock += 10 * kMinute;
   CHECK(power->state(kCall).ok());
 }
+
+TEST_CASE("redfish: of one login a wrong password costs one, and a BMC without Basic is no wrong password",
+          "[power][doctor]") {
+  for (const auto& p : {profile("generic"), sessions_only()}) {
+    BmcBench bench(p);
+    bench.target.one_login = true;
+    CHECK(driver(bench)->state(kCall).ok());
+    CHECK(bench.bmc().failed_logins() == 0);
+    bench.target.password = "wrong";
+    CHECK(driver(bench)->state(kCall).error().code == Code::denied);
+    CHECK(bench.bmc().failed_logins() == 1);
+    CHECK(bench.refusals == 0);  // one is not enough to try no more
+  }
+  BmcBench bench("generic");
+  bench.before = [](const HttpRequest& request) -> std::optional<HttpResponse> {
+    if (request.method == "POST") return refuse(404, "ResourceMissingAtURI");
+    return std::nullopt;
+  };
+  bench.target.one_login = true;
+  CHECK(driver(bench)->state(kCall).ok());
+}

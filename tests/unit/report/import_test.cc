@@ -107,6 +107,8 @@ TEST_CASE("gpu-burn: a verdict per GPU, whatever its exit status was") {
   CHECK(problem(replaced(golden("gpu-burn"), "Tested", "Testing"), "").find("did not finish") !=
         std::string::npos);
   CHECK(problem(replaced(golden("gpu-burn"), "GPU 6: OK", ""), "").find("7 of 8") != std::string::npos);
+  for (const char* count : {"Tested 1e300 GPUs", "Tested 1e19 GPUs", "Tested -8 GPUs", "Tested 0 GPUs"})
+    (void)problem(replaced(golden("gpu-burn"), "Tested 8 GPUs", count), "");
 }
 
 TEST_CASE("nvbandwidth: the worst cell of each matrix") {

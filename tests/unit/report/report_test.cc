@@ -327,6 +327,8 @@ TEST_CASE("escaping keeps what is fine and repairs what is not") {
   CHECK(markup::escape("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
   CHECK(markup::escape("\xc0\x80") == "\xef\xbf\xbd\xef\xbf\xbd");
   CHECK(markup::escape("\xef\xbf\xbf").find("\xef\xbf\xbf") == std::string::npos);
+  // C1, a mark of direction, and CR.
+  CHECK(markup::escape("a\xc2\x9bm\xe2\x80\xaez\r") == "a\xef\xbf\xbdm\xef\xbf\xbdz\xef\xbf\xbd");
   CHECK(markup::plain("a\x1b[31mb\r\n✓") == "a?[31mb??✓");
   CHECK(markup::anchor("node01") == "node01");
   CHECK(markup::anchor("Node 1") != markup::anchor("node-1"));

@@ -82,6 +82,35 @@ TEST_CASE("a report signed by another key is distinguished from a changed one") 
   CHECK(cli::verify_report_text(forged, signer.line).verdict == Verdict_::changed);
 }
 
+TEST_CASE("a genuine report is valid only as the one that is expected") {
+  const Signer signer;
+  Report report;
+  report.cluster = "gaggle";
+  report.kind = "accept";
+  report.run = 3;
+  report.started = 1'700'000'000'000;
+  report.ended = report.started + kMinute;
+  const std::string text = signer.sign(to_json_text(report));
+  const auto verdict = [&](const cli::ExpectedReport& expected) {
+    return cli::verify_report_text(text, signer.line, expected).verdict;
+  };
+  CHECK(verdict({}) == Verdict_::valid);
+  CHECK(verdict({"gaggle", 3, report.ended}) == Verdict_::valid);
+  CHECK(verdict({"flock", 0, 0}) == Verdict_::other_report);
+  CHECK(verdict({"", 4, 0}) == Verdict_::other_report);
+  CHECK(verdict({"", 0, report.ended + 1}) == Verdict_::other_report);
+  const auto found = cli::verify_report_text(text, signer.line, {"flock", 0, 0});
+  CHECK(found.identity.cluster == "gaggle");
+  CHECK(found.identity.run == 3);
+  CHECK(found.identity.ended == report.ended);
+  // A key that is not trusted is the graver finding.
+  CHECK(cli::verify_report_text(text, Signer().line, {"flock", 0, 0}).verdict == Verdict_::other_key);
+  // What was changed says nothing about itself.
+  std::string changed = text;
+  changed[changed.find("gaggle")] = 'G';
+  CHECK(cli::verify_report_text(changed, signer.line).identity.cluster.empty());
+}
+
 TEST_CASE("keys have one line, and only Ed25519 ones are taken") {
   const Signer signer;
   CHECK(key_pem(signer.line).value() == signer.pair.certificate_pem);
@@ -112,5 +141,17 @@ TEST_CASE("muster report verify has an exit code for each answer") {
   CHECK(verify(file("changed.json", changed), key) == 1);
   CHECK(verify(file("other.json", other.sign(small_body())), key) == 6);
   CHECK(verify(dir.path("missing.json"), key) == 2);
+  const auto expecting = [&](const std::string& option, const std::string& value) {
+    const std::string path = dir.path("good.json");
+    const char* argv[] = {"muster", "report",    "verify",       path.c_str(),
+                          "--key",  key.c_str(), option.c_str(), value.c_str()};
+    return cli::run(8, argv);
+  };
+  CHECK(expecting("--cluster", "gaggle") == 0);
+  CHECK(expecting("--cluster", "flock") == 4);
+  CHECK(expecting("--run", "3") == 0);
+  CHECK(expecting("--run", "2") == 4);
+  CHECK(expecting("--since", "2 h") == 4);  // its run ended in 1970
+  CHECK(expecting("--since", "soon") == 2);
   CHECK(verify(file("good.json", text), file("no.pub", "not a key")) == 2);
 }

@@ -74,8 +74,9 @@ TEST_CASE("the controller's list of modules is the agent's", "[playbook][own]") 
   for (const StepModule& module : step_modules()) {
     Json& parameters = sorted[module.name] = Json::object();
     for (const auto& p : module.parameters)
-      parameters[p.value("name", "")] =
-          p.value("type", "any") + (p.value("required", false) ? " required" : "");
+      parameters[p.value("name", "")] = p.value("type", "any") +
+                                        (p.value("required", false) ? " required" : "") +
+                                        (p.value("secret", false) ? " secret" : "");
   }
   for (const auto& [name, parameters] : sorted)
     agents += (agents.size() > 2 ? ",\n  \"" : "  \"") + name + "\": " + parameters.dump();

@@ -213,6 +213,7 @@ TEST_CASE("limits, variables and a lab section are read", "[spec]") {
 TEST_CASE("name servers, time servers, proxy, firewall, packages and kernel parameters are read", "[spec]") {
   std::string text = with("  bmc:          { cidr: 10.20.1.0/24 }\n",
                           "  bmc: { cidr: 10.20.1.0/24 }\n  dns: [ 10.20.0.11, 10.9.0.53 ]\n"
+                          "  join_from_any_port: true\n"
                           "  search: [ cluster.example ]\n  ntp: [ gpu01, ntp.example, 10.20.0.13 ]\n"
                           "  proxy: \"http://proxy.example:3128/\"\n  no_proxy: [ .example, 10.0.0.0/8 ]\n");
   const std::string role = "  gpu: { playbooks: [ base, ssh ] }\n";
@@ -229,6 +230,8 @@ TEST_CASE("name servers, time servers, proxy, firewall, packages and kernel para
   CHECK(s.network.dns == std::vector<std::string>{"10.20.0.11", "10.9.0.53"});
   CHECK(s.network.search == std::vector<std::string>{"cluster.example"});
   CHECK(s.network.ntp == std::vector<std::string>{"gpu01", "ntp.example", "10.20.0.13"});
+  CHECK(s.network.join_from_any_port);
+  CHECK_FALSE(Network().join_from_any_port);
   CHECK(s.network.proxy == "http://proxy.example:3128/");
   CHECK(s.network.no_proxy == std::vector<std::string>{".example", "10.0.0.0/8"});
   CHECK(s.nodes[0].address == "10.20.0.14");  // .11 and .13 are servers', .12 is login's

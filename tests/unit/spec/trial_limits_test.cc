@@ -51,6 +51,31 @@ TEST_CASE("limits of a trial that are a slip are refused with their place", "[sp
   }
 }
 
+TEST_CASE("limits of events", "[spec]") {
+  const EventLimits none = with_limits("boot: 10 min").spec.limits.events;
+  CHECK(none.per_second == 100);
+  CHECK(none.bytes_per_day == 64 << 20);
+  CHECK(none.size == 2 << 20);
+  CHECK(none.keep == 90 * kDay);
+  const ParsedSpec all =
+      with_limits("events: { per_second: 20, bytes_per_day: 1 GiB, size: 512 KiB, keep: 14 d }");
+  CHECK(all.errors.empty());
+  CHECK(all.spec.limits.events.per_second == 20);
+  CHECK(all.spec.limits.events.bytes_per_day == 1 << 30);
+  CHECK(all.spec.limits.events.size == 512 << 10);
+  CHECK(all.spec.limits.events.keep == 14 * kDay);
+  const std::pair<const char*, const char*> bad[] = {
+      {"per_second", "5"},       {"per_second", "20000"}, {"bytes_per_day", "10 kB"},
+      {"bytes_per_day", "much"}, {"size", "1 KiB"},       {"size", "9 MiB"},
+      {"keep", "1 h"},           {"keep", "4000 d"}};
+  for (const auto& [key, value] : bad) {
+    INFO(key << ": " << value);
+    const ParsedSpec parsed = with_limits(std::string("events: { ") + key + ": " + value + " }");
+    REQUIRE(parsed.errors.size() == 1);
+    CHECK(parsed.errors[0].path == std::string("limits.events.") + key);
+  }
+}
+
 TEST_CASE("a rate is a size per second", "[spec]") {
   CHECK(parse_rate("64 MiB/s").value() == 64 << 20);
   CHECK(parse_rate("1.5 GB/s").value() == 1'500'000'000);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
@@ -44,9 +45,10 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
   CHECK(dir.read("muster.db") == before);
 }
 
-// What migrations 8 to 10 added.
+// What migrations 8 to 11 added.
 const std::string kBeforeCallers =
-    "ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE node DROP COLUMN held_caller; "
+    "DROP INDEX event_by_time; ALTER TABLE node DROP COLUMN faulty_part; DROP TABLE notices; ALTER TABLE "
+    "node DROP COLUMN held_caller; "
     "ALTER TABLE node DROP COLUMN held_since; "
     "ALTER TABLE spec DROP COLUMN caller; ";
 
@@ -353,6 +355,26 @@ TEST_CASE("a damaged, foreign or newer database is refused and untouched", "[sto
     dir.write("muster.db", bytes);
     must_refuse_untouched(dir, Code::corrupt, "damaged");
   }
+}
+
+TEST_CASE("a backup follows no user's link", "[store][links]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root");
+    return;
+  }
+  const TempDir dir;
+  make_database(dir);
+  const Files files(dir.path(""));
+  REQUIRE(files.make_directories("/etc"));
+  REQUIRE(files.make_directories("/u", 0755, {65534, 65534}));
+  REQUIRE(files.symlink("../etc", "/u/folder"));
+  REQUIRE(files.symlink("../etc/cron.db", "/u/file.db"));
+  CHECK(backup_store(dir.path("muster.db"), dir.path("u/folder/copy.db")).error().code == Code::denied);
+  CHECK(backup_store(dir.path("muster.db"), dir.path("u/file.db")).error().code == Code::conflict);
+  REQUIRE(backup_store(dir.path("muster.db"), dir.path("u/copy.db")).ok());
+  CHECK(files.list("/etc").empty());
+  CHECK(files.list("/u") == std::vector<std::string>{"copy.db", "file.db", "folder"});
+  for (const std::string& name : files.list("/")) CHECK_FALSE(name.starts_with("."));
 }
 
 TEST_CASE("nothing and an empty file are new databases", "[store]") {

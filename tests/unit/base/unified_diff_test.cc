@@ -1,17 +1,17 @@
-#include "controller/api/handlers.h"
+#include "base/unified_diff.h"
 
 #include "tests/catch.h"
 
-using muster::api::unified_diff;
+using muster::unified_diff;
 
-TEST_CASE("equal texts have no diff", "[api]") { CHECK(unified_diff("a\nb\n", "a\nb\n", "x", "y").empty()); }
+TEST_CASE("equal texts have no diff", "[base]") { CHECK(unified_diff("a\nb\n", "a\nb\n", "x", "y").empty()); }
 
-TEST_CASE("a diff shows changed lines with three lines around them", "[api]") {
+TEST_CASE("a diff shows changed lines with three lines around them", "[base]") {
   CHECK(unified_diff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "old", "new") ==
         "--- old\n+++ new\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
 }
 
-TEST_CASE("changes far apart are hunks of their own", "[api]") {
+TEST_CASE("changes far apart are hunks of their own", "[base]") {
   std::string from, to;
   for (int i = 0; i < 40; ++i) from += std::to_string(i) + "\n";
   to = from;
@@ -25,7 +25,7 @@ TEST_CASE("changes far apart are hunks of their own", "[api]") {
 TEST_CASE(
     "a diff of many lines with one change, and of two texts that have nothing in common, is not a table of "
     "all pairs",
-    "[api]") {
+    "[base]") {
   std::string from, to, other;
   for (int i = 0; i < 30000; ++i) {
     from += std::to_string(i) + "\n";

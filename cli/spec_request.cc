@@ -1,0 +1,94 @@
+#include "cli/spec_request.h"
+
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "base/json_at.h"
+#include "cli/shown_preview.h"
+#include "cli/spec_file.h"
+#include "cli/terminal.h"
+#include "sys/clock.h"
+
+namespace muster::cli {
+namespace {
+
+// The errors of a spec one by one, then their number.
+void complain_of_spec(Context& context, const Api& api, const Error& error) {
+  if (!context.json && api.details().is_object()) {
+    for (const Json& e : list_at(api.details(), "errors")) fmt::print(stderr, "{}\n", clean_at(e, "text"));
+    fmt::print(stderr, "{}", render_refusals(api.details()));
+  }
+  complain(context, error, api.details());
+}
+
+bool first_is_refused(const Json& preview) {
+  const Json& plans = list_at(preview, "plans");
+  return !plans.empty() && !list_at(plans[0], "refusals").empty();
+}
+
+}  // namespace
+
+std::optional<std::string> spec_to_send(Context& context, const std::string& path) {
+  auto file = read_spec_file(path);
+  if (!file.ok()) return complain(context, file.error()), std::nullopt;
+  if (file->errors.empty()) return std::move(file->text);
+  for (const auto& e : file->errors) fmt::print(stderr, "{}\n", to_string(e, path));
+  complain(context, fail(Code::invalid,
+                         fmt::format("{} errors in the playbooks that the spec names", file->errors.size())));
+  return std::nullopt;
+}
+
+std::optional<Json> request_preview(Context& context, const PreviewRequest& request) {
+  Json body = {{"nodes", request.nodes},
+               {"force", request.force},
+               {"reimage", request.reimage},
+               {"through_ram", request.through_ram}};
+  if (request.live) body["live"] = true;
+  if (!request.spec.empty()) body["spec"] = request.spec;
+  if (!request.file.empty()) body["file"] = request.file;
+  Api api(context);
+  auto preview = api.post("/v1/spec/preview", body);
+  if (preview.ok()) return std::move(preview).value();
+  complain_of_spec(context, api, preview.error());
+  return std::nullopt;
+}
+
+void show_preview(Context& context, const Json& preview) {
+  context.exit = first_is_refused(preview) ? kRefused : kAccepted;
+  show(context, preview, [&] { fmt::print("{}", render_spec_preview(preview, wall_clock(), text_width())); });
+}
+
+bool needs_preparation(const Json& preview) {
+  return !is_true_at(preview, "unchanged") || !list_at(preview, "images").empty();
+}
+
+Status approve_preview(const Context& context, const Approval& approval, const Json& preview) {
+  const bool stores = !is_true_at(preview, "unchanged");
+  const std::string digest = text_at(preview, "digest");
+  if (approval.yes) return Ok{};
+  if (!approval.digest.empty() && digest.empty())
+    return fail(Code::denied,
+                "nothing was done: --approve names a plan, which is only known once the images are built and "
+                "nothing is refused; use --yes, or answer the prompt");
+  if (!approval.digest.empty()) return approve(context, approval, preview);
+  const std::string question =
+      stores ? fmt::format("Store this as revision {} and go on?", integer_at(preview, "coming"))
+             : std::string("Build these images and go on?");
+  if (!context.json && confirm_prompt(question)) return Ok{};
+  return fail(Code::denied,
+              fmt::format("not approved, nothing was {}: pass --yes{}", stores ? "stored" : "built",
+                          digest.empty() ? "" : ", or --approve " + short_digest(digest)));
+}
+
+bool store_spec(Context& context, const std::string& text, const std::string& file, const std::string& note) {
+  Api api(context);
+  const std::string query = "?file=" + url_encode(file) + (note.empty() ? "" : "&note=" + url_encode(note));
+  const auto stored = api.put("/v1/spec" + query, text);
+  if (!stored.ok()) return complain_of_spec(context, api, stored.error()), false;
+  if (!context.json && !stored->value("unchanged", false))
+    fmt::print("spec revision {}: cluster {}, {} nodes\n", stored->value("revision", 0),
+               stored->value("cluster", ""), stored->value("nodes", 0));
+  return true;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,36 @@
+// Steps shared by the verbs that take a spec: reading the file, what it would change, and storing it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/carry_out.h"
+#include "cli/cli_context.h"
+
+namespace muster::cli {
+
+// The file's text as the controller gets it. Nothing: it cannot be sent; the errors were printed.
+std::optional<std::string> spec_to_send(Context& context, const std::string& path);
+
+struct PreviewRequest {
+  std::string spec = {};  // text; empty: the stored one
+  std::string file = {};  // its name in messages
+  std::vector<std::string> nodes = {}, force = {};
+  bool reimage = false, through_ram = false;
+  bool live = false;  // agents check the steps
+};
+// POST /v1/spec/preview. Nothing: it was refused; the reason was printed.
+std::optional<Json> request_preview(Context& context, const PreviewRequest& request);
+// Prints it, and sets the exit code: 4 if the plan is refused.
+void show_preview(Context& context, const Json& preview);
+// True if `up` has something to do before it plans: the text is not stored, or images are not built.
+bool needs_preparation(const Json& preview);
+// As approve(), for all that the preview showed.
+Status approve_preview(const Context& context, const Approval& approval, const Json& preview);
+
+// Stores it as a new revision; says so. False: it was refused; the reason was printed.
+bool store_spec(Context& context, const std::string& text, const std::string& file,
+                const std::string& note = "");
+
+}  // namespace muster::cli

@@ -1,0 +1,108 @@
+// Steps whose programs work below a folder that others can change: a program gets an open folder, not a path.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/core/step.h"
+#include "agent/steps/files/own_file.h"
+#include "base/digest.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kUser = 65534;
+
+// The real machine: below /tmp, others could replace a folder.
+struct HereRun {
+  TempDir dir;
+  Files files;
+  std::unique_ptr<Process> process = make_process();
+  StepContext context{files, *process, "node01"};
+  HereRun() { REQUIRE(::chmod(dir.path("").c_str(), 0777) == 0); }
+  std::string at(const std::string& name) const { return dir.path(name); }
+};
+
+// apt's downloader, which writes below the folder that it runs in.
+struct FolderFetch : Process {
+  std::string content = "file\n";
+  std::vector<std::string> names;
+  Result<Output> run(const Command& command) override {
+    const std::string name = command.argv.at(4);
+    names.push_back(name);
+    const int fd = ::openat(command.folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    const bool is_written = fd >= 0 && ::write(fd, content.data(), content.size()) > 0;
+    ::close(fd);
+    return Output{is_written ? 0 : 1, "", ""};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("archive: below a folder that others can change it is unpacked in an open folder", "[links]") {
+  HereRun here;
+  here.dir.write("src/bin/tool", "one");
+  const std::string tar = here.at("a.tar"), into = here.at("app");
+  REQUIRE(run_ok(*here.process, {.argv = {"tar", "-C", here.at("src"), "-cf", tar, "bin"}}).ok());
+  const Json params = {{"source", tar}, {"into", into}, {"sha256", *sha256_file(tar)}};
+  const StepModule* archive = find_step_module("archive");
+  CHECK(archive->check(here.context, params)->holds == Holds::no);
+  REQUIRE(archive->apply(here.context, params).ok());
+  CHECK(here.dir.read("app/bin/tool") == "one");
+  CHECK(archive->check(here.context, params)->holds == Holds::yes);
+  CHECK(here.files.list(here.at("")) == std::vector<std::string>{"a.tar", "app", "src"});
+}
+
+TEST_CASE("archive: through a user's link nothing is unpacked", "[links]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root");
+    return;
+  }
+  HereRun here;
+  REQUIRE(here.files.make_directories(here.at("etc")));
+  REQUIRE(here.files.make_directories(here.at("u"), 0755, {kUser, kUser}));
+  REQUIRE(here.files.symlink("../etc", here.at("u/x")));
+  here.dir.write("a.tar", "");
+  const Json params = {
+      {"source", here.at("a.tar")}, {"into", here.at("u/x/app")}, {"sha256", *sha256_file(here.at("a.tar"))}};
+  CHECK(find_step_module("archive")->apply(here.context, params).error().code == Code::denied);
+  CHECK(find_step_module("archive")->check(here.context, params).error().code == Code::denied);
+  CHECK(here.files.list(here.at("etc")).empty());
+}
+
+TEST_CASE("download: below a folder that others can change it goes to a folder of its own first", "[links]") {
+  HereRun here;
+  FolderFetch apt;
+  StepContext context{here.files, apt, "node01"};
+  const std::string to = here.at("file"), digest = sha256("file\n");
+  REQUIRE(steps::fetch(context, "https://example.org/file", digest, to, 0640).ok());
+  CHECK(here.dir.read("file") == "file\n");
+  CHECK(here.files.look(to)->mode == 0640);
+  REQUIRE(apt.names.size() == 1);
+  CHECK(apt.names[0].find('/') == std::string::npos);
+  apt.content = "other\n";
+  CHECK(steps::fetch(context, "https://example.org/file", digest, to).error().code == Code::corrupt);
+  CHECK(here.files.list(here.at("")) == std::vector<std::string>{"file"});
+  CHECK(here.dir.read("file") == "file\n");
+}
+
+TEST_CASE("line, config: a link is not replaced by a file", "[links]") {
+  const TempDir dir;
+  Files files(dir.path(""));
+  const auto process = make_process();
+  StepContext context{files, *process, "node01"};
+  const Json line = {{"path", "/etc/x"}, {"line", "a"}};
+  const Json values = {{"path", "/etc/x"}, {"format", "keyvalue"}, {"values", {{"a", "1"}}}};
+  REQUIRE(files.make_directories("/etc"));
+  SECTION("of a file") {
+    REQUIRE(files.write("/run/x", "b=2\n", 0640));
+    REQUIRE(files.symlink("../run/x", "/etc/x"));
+  }
+  SECTION("of nothing") { REQUIRE(files.symlink("../run/x", "/etc/x")); }
+  CHECK(find_step_module("line")->apply(context, line).error().code == Code::conflict);
+  CHECK(find_step_module("config")->apply(context, values).error().code == Code::conflict);
+  CHECK(files.look("/etc/x")->link);
+}
+
+}  // namespace muster

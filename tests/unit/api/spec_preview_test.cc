@@ -1,0 +1,335 @@
+// What a spec would change is answered from what is known: nothing is stored, built or requested of nodes.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/json_dump.h"
+#include "base/split.h"
+#include "cli/cli_context.h"
+#include "controller/link/link_hub.h"
+#include "tests/fakes/muster_command.h"
+#include "tests/source_dir.h"
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+
+using namespace muster;
+using api::Listener;
+using testing::Controller;
+using testing::muster_command;
+
+namespace {
+
+constexpr const char* kTwoRoles = R"(cluster: gaggle
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  bmc: { cidr: 10.20.1.0/24 }
+users:
+  ops: { keys: [ "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W ops" ], sudo: true }
+images:
+  cpu: { recipe: debian-12, kernel: cloud }
+nodes:
+  - name: node[01-02]
+    role: cpu
+    power: { driver: redfish, address: "10.20.1.1{n}", secret: bmc }
+    mac: [ "52:54:00:20:00:01", "52:54:00:20:00:02" ]
+    image: cpu
+    disks: { os: { match: { serial: "OS*", count: 1 } } }
+  - name: login01
+    role: login
+    power: { driver: redfish, address: 10.20.1.21, secret: bmc }
+    mac: "52:54:00:20:00:03"
+    image: cpu
+    disks: { os: { match: { serial: "OS*", count: 1 } } }
+roles:
+  cpu: { playbooks: [ base ] }
+  login: { playbooks: [ base ] }
+packages: [ htop ]
+acceptance: { profile: lab }
+)";
+
+std::string with_tmux() {
+  std::string text = kTwoRoles;
+  const std::string role = "login: { playbooks: [ base ] }";
+  return text.replace(text.find(role), role.size(), "login: { playbooks: [ base ], packages: [ tmux ] }");
+}
+
+struct Previewing : Controller {
+  Previewing() : Controller(source_dir() + "/playbooks", "/bin/true") {
+    REQUIRE(call_as(1000, "PUT", "/v1/spec", kTwoRoles).status == 200);
+  }
+  HttpResponse preview(const Json& request) {
+    return call(Listener::local, "POST", "/v1/spec/preview", request.dump());
+  }
+  // As its last run left it: accepted, and its agent reports.
+  void at_work(const std::string& node) {
+    const auto set = [node](NodeRow& row) {
+      row.state = NodeState::accepted;
+      row.image_digest = "sha256:older";
+      row.config_digest = "sha256:configured";
+      row.product_uuid = "uuid-" + node;
+      row.facts = dump_ascii(to_json(*testing::installed(node).facts));
+      row.facts_time = 1000;
+    };
+    on_reactor([&] {
+      Executor& executor = services().bringup.executor();
+      executor.set_node(NodeName(node), set);
+      Hello hello;
+      hello.node = NodeName(node);
+      hello.mode = wire::Mode::installed;
+      hello.boot_id = "boot-" + node;
+      hello.image_digest = Digest("sha256:older");
+      executor.on_hello(hello);
+    });
+    settle();
+  }
+  // All that a preview must not change.
+  Json kept() {
+    settle();
+    size_t events = 0;
+    for (const Json& event : get("/v1/events/list")["events"])
+      events += event.value("kind", "").empty() ? 0 : 1;
+    const bool images = std::filesystem::exists(state() + "/images");
+    Json rows = Json::array();
+    on_reactor([&] {
+      for (const auto& [name, row] : services().bringup.executor().node_rows())
+        rows.push_back({name, to_string(row.state), row.config_digest, row.facts.text()});
+    });
+    return {{"specs", get("/v1/specs")}, {"runs", get("/v1/runs")}, {"events", events},
+            {"images", images},          {"nodes", rows},           {"power", get("/v1/status")["run"]}};
+  }
+  // The order that waits for the node's agent, or comes.
+  wire::WorkOrder order_of(const std::string& node) {
+    std::promise<wire::PollReply> reply;
+    auto answer = reply.get_future();
+    on_reactor([&] {
+      services().link.poll(NodeName(node), {}, [&](const wire::PollReply& r) { reply.set_value(r); },
+                           {"boot-" + node});
+    });
+    REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    const auto orders = answer.get().orders;
+    REQUIRE(orders.size() == 1);
+    return orders[0];
+  }
+  // The agent finds that the order's first step is not as declared, and the others are.
+  void answer(const std::string& node, const wire::WorkOrder& order) {
+    wire::EventBatch batch{"boot-" + node, "agent", {}};
+    const auto say = [&](const std::string& kind, const Json& data) {
+      wire::Event event;
+      event.seq = batch.events.size() + 1;
+      event.order = order.id;
+      event.kind = kind;
+      event.data = data;
+      batch.events.push_back(event);
+    };
+    const char* status = "failed";
+    for (const Json& step : order.params["steps"]) {
+      say("step", {{"step", step["id"]}, {"status", status}, {"message", "m"}, {"diff", "-a\n+b\n"}});
+      status = "already";
+    }
+    say("finished", {{"ok", false}, {"message", "m"}});
+    on_reactor([&] { services().link.take(NodeName(node), batch, [](Result<uint64_t>) {}); });
+  }
+  // True if an order waits for the node's agent.
+  bool is_ordered(const std::string& node) {
+    bool answered = false;
+    on_reactor([&] {
+      services().link.poll(NodeName(node), {},
+                           [&](const wire::PollReply& reply) { answered = !reply.orders.empty(); },
+                           {"boot-" + node});
+      services().link.hang_up(NodeName(node));
+    });
+    return answered;
+  }
+};
+
+// Tests run without a terminal on standard input, or with one that they must not read.
+struct NoInput {
+  NoInput() : saved(::dup(STDIN_FILENO)) {
+    const int none = ::open("/dev/null", O_RDONLY);
+    ::dup2(none, STDIN_FILENO);
+    ::close(none);
+  }
+  ~NoInput() {
+    ::dup2(saved, STDIN_FILENO);
+    ::close(saved);
+  }
+  int saved;
+};
+
+Json node_in(const Json& plan, const std::string& name) {
+  for (const Json& node : plan["nodes"])
+    if (node["node"] == name) return node;
+  FAIL("the plan has no node " << name);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a preview has the changed steps per node, and leaves everything as it was", "[api][preview]") {
+  Previewing c;
+  for (const char* node : {"node01", "node02", "login01"}) c.at_work(node);
+  const Json before = c.kept();
+  const Json preview = c.good(c.preview({{"spec", with_tmux()}, {"file", "new.yaml"}}));
+  CHECK(c.kept() == before);
+  for (const char* node : {"node01", "node02", "login01"}) CHECK_FALSE(c.is_ordered(node));
+
+  CHECK(preview["revision"] == 1);
+  CHECK(preview["coming"] == 2);
+  CHECK(preview["unchanged"] == false);
+  CHECK(has(preview["diff"].get<std::string>(), "+  login: { playbooks: [ base ], packages: [ tmux ] }"));
+  REQUIRE(preview["plans"].size() == 1);
+  const Json& plan = preview["plans"][0];
+  CHECK(plan["kind"] == "apply");
+  CHECK(plan["destroys"].empty());
+  const Json login = node_in(plan, "login01");
+  CHECK(login["work"] == "configure");
+  CHECK(login["accepted_again"] == true);
+  CHECK(login["facts_time"] == 1000);
+  REQUIRE(login["compared"] == true);
+  REQUIRE(login["steps"].size() == 1);
+  CHECK(has(login["steps"][0].value("diff", ""), "tmux"));
+  // The other role's nodes are not as they were configured either, but no step of theirs differs.
+  REQUIRE(node_in(plan, "node01")["compared"] == true);
+  CHECK(node_in(plan, "node01")["steps"].empty());
+}
+
+TEST_CASE("with `live` agents check their steps, and who is not checked is named", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  c.at_work("login01");
+  const Json rows = c.kept()["nodes"];
+  const auto sent =
+      c.send(Listener::local, "POST", "/v1/spec/preview", Json{{"spec", with_tmux()}, {"live", true}}.dump());
+  for (const char* node : {"login01", "node01"}) {
+    const auto order = c.order_of(node);
+    CHECK(order.params["mode"] == "check");
+    REQUIRE(order.params["steps"].size() > 1);
+    for (const Json& step : order.params["steps"])
+      CHECK_FALSE(step["module"].get<std::string>().starts_with("accept"));
+    c.answer(node, order);
+  }
+  REQUIRE(sent->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  const Json live = c.good(sent->answer.get())["live"];
+  REQUIRE(live.size() == 3);
+  for (const Json& node : live) {
+    const bool checked = node["node"] != "node02";
+    CHECK((node["error"] == "") == checked);
+    CHECK(node["steps"].size() == (checked ? 1u : 0u));
+    CHECK((node["as_declared"].get<int>() > 0) == checked);
+  }
+  CHECK(c.kept()["nodes"] == rows);
+  c.start_a_run("node01");
+  CHECK(c.preview({{"spec", with_tmux()}, {"live", true}}).status == 409);
+}
+
+TEST_CASE("a preview names what is not there yet: images, secrets, nodes to discover", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
+  REQUIRE(preview["images"].size() == 1);
+  CHECK(preview["images"][0]["name"] == "cpu");
+  CHECK(preview["digest"] == "");  // known once it is built
+  REQUIRE(preview["secrets"].size() == 1);
+  CHECK(preview["secrets"][0]["name"] == "bmc");
+  CHECK(preview["secrets"][0]["nodes"] == Json::array({"login01", "node01", "node02"}));
+  REQUIRE(preview["plans"].size() == 2);
+  CHECK(preview["plans"][0]["kind"] == "discover");
+  CHECK(preview["plans"][0]["nodes"].size() == 2);
+  CHECK(node_in(preview["plans"][1], "node01")["work"] == "configure");
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:password").status == 200);
+  CHECK(c.good(c.preview({{"spec", with_tmux()}}))["secrets"].empty());
+}
+
+TEST_CASE("without a text the stored spec is previewed", "[api][preview]") {
+  Previewing c;
+  const Json preview = c.good(c.preview(Json::object()));
+  CHECK(preview["unchanged"] == true);
+  CHECK(preview["coming"] == 1);
+  CHECK(preview["diff"] == "");
+  Controller empty;
+  const auto none = empty.call(Listener::local, "POST", "/v1/spec/preview", "{}");
+  CHECK(none.status == 404);
+  CHECK(has(none.body, "muster up SPEC"));
+}
+
+TEST_CASE("a preview of what could not be stored is refused like the storing", "[api][preview]") {
+  Previewing c;
+  std::string text = kTwoRoles;
+  const auto wrong =
+      c.preview({{"spec", text.replace(text.find("cluster"), 7, "clutser")}, {"file", "f.yaml"}});
+  CHECK(wrong.status == 422);
+  const Json body = parse_json(wrong.body).value();
+  REQUIRE_FALSE(body["errors"].empty());
+  CHECK(body["errors"][0]["file"] == "f.yaml");
+  CHECK(c.preview({{"spec", kTwoRoles}, {"nodes", Json::array({"node09"})}}).status == 422);
+  CHECK(c.preview({{"surprise", 1}}).status == 422);
+  CHECK(c.call(Listener::tls, "POST", "/v1/spec/preview", "{}").status == 401);
+  CHECK(c.get("/v1/specs")["specs"].size() == 1);
+}
+
+TEST_CASE("the revision that a preview names is the one that is stored", "[api][preview]") {
+  Previewing c;
+  for (int i = 0; i < 3; ++i) CHECK(c.good(c.preview({{"spec", with_tmux()}}))["coming"] == 2);
+  CHECK(c.good(c.call(Listener::local, "PUT", "/v1/spec", with_tmux()))["revision"] == 2);
+  CHECK(c.good(c.preview({{"spec", kTwoRoles}}))["coming"] == 3);
+}
+
+TEST_CASE("up without an approval, plan SPEC and up --dry-run leave the old revision", "[cli][preview]") {
+  const NoInput none;
+  Previewing c;
+  c.open();
+  const TempDir dir;
+  dir.write("new.yaml", with_tmux());
+  const std::string file = dir.path("new.yaml");
+  const Json before = c.kept();
+  const auto stored = [](const Json& kept) {
+    return Json{{"specs", kept["specs"]}, {"runs", kept["runs"]}, {"images", kept["images"]}};
+  };
+  const auto up = muster_command({"up", file, "--socket", c.socket()});
+  CHECK(up.exit == cli::kRefused);
+  CHECK(has(up.out, "packages: [ tmux ]"));
+  const auto plan = muster_command({"plan", file, "--json", "--socket", c.socket()});
+  CHECK(plan.exit == cli::kAccepted);
+  CHECK(parse_json(plan.out).value()["coming"] == 2);
+  CHECK(muster_command({"up", file, "--dry-run", "--socket", c.socket()}).exit == cli::kAccepted);
+  const auto approved =
+      muster_command({"up", file, "--approve", std::string(64, '0'), "--socket", c.socket()});
+  CHECK(approved.exit == cli::kRefused);
+  CHECK(muster_command({"plan", file, "--kind", "reimage", "--socket", c.socket()}).exit == cli::kUsage);
+  CHECK(stored(c.kept()) == stored(before));
+}
+
+TEST_CASE("spec diff, history and rollback", "[cli][preview]") {
+  const NoInput none;
+  Previewing c;
+  c.open();
+  const TempDir dir;
+  dir.write("new.yaml", with_tmux());
+  const auto muster = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--json", "--socket", c.socket()});
+    return muster_command(words);
+  };
+  const Json diff = parse_json(muster({"spec", "diff", dir.path("new.yaml")}).out).value();
+  CHECK(diff["unchanged"] == false);
+  CHECK(has(diff["diff"].get<std::string>(), "tmux"));
+  REQUIRE(c.call_as(0, "PUT", "/v1/spec", with_tmux()).status == 200);
+  CHECK(parse_json(muster({"spec", "diff", dir.path("new.yaml")}).out).value()["unchanged"] == true);
+  CHECK(muster({"spec", "rollback", "1"}).exit == cli::kUsage);
+  CHECK(muster({"spec", "rollback", "9", "--yes"}).exit == cli::kUsage);
+  CHECK(c.get("/v1/spec")["revision"] == 2);
+  CHECK(muster({"spec", "rollback", "1", "--yes"}).exit == cli::kAccepted);
+  CHECK(c.get("/v1/spec")["revision"] == 3);
+  CHECK(c.get("/v1/spec")["text"] == kTwoRoles);
+  CHECK(parse_json(muster({"spec", "rollback", "1", "--yes"}).out).value()["unchanged"] == true);
+  const Json history = parse_json(muster({"spec", "history"}).out).value()["specs"];
+  REQUIRE(history.size() == 3);
+  std::vector<std::string> callers;
+  for (const Json& row : history) {
+    callers.push_back(row["caller"].get<std::string>());
+    CHECK(row["time"].get<TimeMs>() > 0);
+  }
+  CHECK(std::count(callers.begin(), callers.end(), "anna") == 1);
+  CHECK(std::count(callers.begin(), callers.end(), "root") >= 1);
+}
