@@ -102,6 +102,8 @@ TEST_CASE("api: a spec with mistakes is not examined", "[api][doctor]") {
   const auto refused = b.doctor("cluster: x\nnodes: 3\n");
   CHECK(refused.status == 422);
   CHECK(refused.body.find("cluster.yaml:") != std::string::npos);
+  // With their places, as where a spec is stored.
+  CHECK_FALSE(parse_json(refused.body).value()["errors"].empty());
   CHECK(b.bmc.seen.empty());
 }
 
