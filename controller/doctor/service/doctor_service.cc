@@ -218,10 +218,7 @@ void DoctorService::look_at_certificates() {
   doctor::Checked out{.check = doctor::Check::certificate,
                       .looked_at = fmt::format("{} of musterd", ends.size())};
   for (const Problem& problem : certificate_problems(ends, parts_.reactor.now()))
-    out.findings.push_back({problem.part, problem.reason,
-                            problem.next.empty()
-                                ? "none renews it: set up a new controller before then (docs/install.md)"
-                                : problem.next});
+    out.findings.push_back({problem.part, problem.reason, problem.next});
   put(round_, std::move(out));
 }
 
