@@ -29,7 +29,7 @@ bool put(const char* file, const std::string& text) {
   return static_cast<bool>(out << text << std::flush);
 }
 
-// As root, or as a user whom the kernel makes root of the namespace.
+// As root, or as another user with a user namespace of its own.
 bool enter_own_network() {
   if (::unshare(CLONE_NEWNET) == 0) return true;
   const std::string user = fmt::format("0 {} 1", ::geteuid()), group = fmt::format("0 {} 1", ::getegid());
