@@ -96,7 +96,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   out["exit"] = context.exit;
   if (folder.ok()) out["report"] = *folder;
   show(context, out, [&] {
-    fmt::print("\n{}", render_summary(run));
+    fmt::print("\n{}", render_summary(run, terminal_width()));
     const std::string good = goal.kind == "drain" ? "drained" : "accepted";
     std::map<std::string, size_t> results;
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];

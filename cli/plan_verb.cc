@@ -72,7 +72,7 @@ void approve_digest(Context& context, const PlanFlags& flags) {
   const auto run = follow_run(context, id);
   if (!run.ok()) return complain(context, run.error());
   context.exit = exit_for_run(*run);
-  show(context, *run, [&] { fmt::print("\n{}", render_summary(*run)); });
+  show(context, *run, [&] { fmt::print("\n{}", render_summary(*run, terminal_width())); });
 }
 
 void carry_out(Context& context, const PlanFlags& flags, const std::string& kind) {

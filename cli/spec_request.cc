@@ -12,7 +12,13 @@
 namespace muster::cli {
 namespace {
 
-// The errors of a spec one by one, then their number.
+bool first_is_refused(const Json& preview) {
+  const Json& plans = list_at(preview, "plans");
+  return !plans.empty() && !list_at(plans[0], "refusals").empty();
+}
+
+}  // namespace
+
 void complain_of_spec(Context& context, const Api& api, const Error& error) {
   if (!context.json && api.details().is_object()) {
     for (const Json& e : list_at(api.details(), "errors")) fmt::print(stderr, "{}\n", clean_at(e, "text"));
@@ -21,20 +27,16 @@ void complain_of_spec(Context& context, const Api& api, const Error& error) {
   complain(context, error, api.details());
 }
 
-bool first_is_refused(const Json& preview) {
-  const Json& plans = list_at(preview, "plans");
-  return !plans.empty() && !list_at(plans[0], "refusals").empty();
-}
-
-}  // namespace
-
 std::optional<std::string> spec_to_send(Context& context, const std::string& path) {
   auto file = read_spec_file(path);
   if (!file.ok()) return complain(context, file.error()), std::nullopt;
+  if (file->errors.empty() && file->text.empty())
+    return complain(context, fail(Code::invalid, path + " is empty")), std::nullopt;
   if (file->errors.empty()) return std::move(file->text);
   for (const auto& e : file->errors) fmt::print(stderr, "{}\n", to_string(e, path));
-  complain(context, fail(Code::invalid,
-                         fmt::format("{} errors in the playbooks that the spec names", file->errors.size())));
+  complain(context,
+           fail(Code::invalid, fmt::format("{} error{} in the playbooks that the spec names",
+                                           file->errors.size(), file->errors.size() == 1 ? "" : "s")));
   return std::nullopt;
 }
 

@@ -10,8 +10,11 @@
 
 namespace muster::cli {
 
-// The file's text as the controller gets it. Nothing: it cannot be sent; the errors were printed.
+// The file's text as the controller gets it, never empty: without a text a request means the stored spec.
+// Nothing: it cannot be sent; the errors were printed.
 std::optional<std::string> spec_to_send(Context& context, const std::string& path);
+// Prints why the controller refused a request with a spec: the errors one by one, then their number.
+void complain_of_spec(Context& context, const Api& api, const Error& error);
 
 struct PreviewRequest {
   std::string spec = {};  // text; empty: the stored one

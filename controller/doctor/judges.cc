@@ -98,8 +98,8 @@ Checked judge_dhcp(const Result<DhcpSeen>& seen) {
         offer.address == "0.0.0.0" ? "offers what to boot" : "offers the address " + offer.address;
     out.findings.push_back(
         {offer.server, fmt::format("another DHCP server on {} {}", seen->interface, what),
-         fmt::format("switch it off (ip neighbor show {0}); or, if it is to stay, declare "
-                     "`network.provisioning.dhcp: proxy` or `external`, then: muster up SPEC",
+         fmt::format("switch off its DHCP in this network; its MAC address, by which a switch knows its "
+                     "port: ping -c 1 {0}; ip neighbor show {0}",
                      offer.server)});
   }
   return out;

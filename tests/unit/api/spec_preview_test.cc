@@ -301,6 +301,26 @@ TEST_CASE("up without an approval, plan SPEC and up --dry-run leave the old revi
   CHECK(stored(c.kept()) == stored(before));
 }
 
+TEST_CASE("an empty file is not taken for the stored spec", "[cli][preview]") {
+  const NoInput none;
+  Previewing c;
+  c.open();
+  const TempDir dir;
+  dir.write("empty.yaml", "");
+  const std::string file = dir.path("empty.yaml");
+  const Json before = c.kept();
+  const std::vector<std::vector<std::string>> commands = {
+      {"up", file, "--yes"}, {"plan", file}, {"spec", "diff", file}, {"doctor", file}};
+  for (std::vector<std::string> words : commands) {
+    CAPTURE(words[0]);
+    words.insert(words.end(), {"--socket", c.socket()});
+    const auto ran = muster_command(words);
+    CHECK(ran.exit == cli::kUsage);
+    CHECK(has(ran.err, "empty.yaml is empty"));
+  }
+  CHECK(c.kept() == before);
+}
+
 TEST_CASE("spec diff, history and rollback", "[cli][preview]") {
   const NoInput none;
   Previewing c;
