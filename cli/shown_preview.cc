@@ -102,8 +102,13 @@ class PreviewText {
 
   void plan(const Json& planned, bool later) {
     const Json& refusals = list_at(planned, "refusals");
+    if (const std::string error = text_at(planned, "error"); !error.empty()) {
+      title("The nodes after that CANNOT BE PLANNED:");
+      for (const std::string& one : split_lines(clean_lines(error))) line("  " + one);
+      return;
+    }
     if (!refusals.empty()) {
-      title(later ? "The nodes after that are refused:" : "REFUSED:");
+      title(later ? "The nodes after that are REFUSED:" : "REFUSED:");
       for (const Json& refusal : refusals)
         line(fmt::format("  {}: {} [{}]", clean_at(refusal, "node"), clean_at(refusal, "message"),
                          clean_at(refusal, "rule")));
@@ -186,15 +191,16 @@ class PreviewText {
   }
 
   void destroys(const Json& plans) {
-    bool any = false, planned = false;
+    bool any = false, planned = false, unknown = false;
     for (const Json& plan : plans) {
       planned = planned || !list_at(plan, "nodes").empty();
+      unknown = unknown || !list_at(plan, "refusals").empty() || !text_at(plan, "error").empty();
       for (const Json& lost : list_at(plan, "destroys")) {
         if (!std::exchange(any, true)) title("WILL BE DESTROYED:");
         line("  " + loss(lost));
       }
     }
-    if (planned && !any) title("Nothing will be destroyed by what can be planned now.");
+    if (planned && !any && !unknown) title("Nothing will be destroyed by what can be planned now.");
   }
 
   static std::string loss(const Json& lost) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/digest.h"
 #include "base/json_at.h"
 #include "cli/shown_preview.h"
@@ -12,9 +14,12 @@
 namespace muster::cli {
 namespace {
 
-bool first_is_refused(const Json& preview) {
+// True if `up` would stop at one of its plans.
+bool is_refused(const Json& preview) {
   const Json& plans = list_at(preview, "plans");
-  return !plans.empty() && !list_at(plans[0], "refusals").empty();
+  return std::any_of(plans.begin(), plans.end(), [](const Json& plan) {
+    return !list_at(plan, "refusals").empty() || !text_at(plan, "error").empty();
+  });
 }
 
 }  // namespace
@@ -56,7 +61,7 @@ std::optional<Json> request_preview(Context& context, const PreviewRequest& requ
 }
 
 void show_preview(Context& context, const Json& preview) {
-  context.exit = first_is_refused(preview) ? kRefused : kAccepted;
+  context.exit = is_refused(preview) ? kRefused : kAccepted;
   show(context, preview, [&] { fmt::print("{}", render_spec_preview(preview, wall_clock(), text_width())); });
 }
 

@@ -25,7 +25,7 @@ struct PreviewRequest {
 };
 // POST /v1/spec/preview. Nothing: it was refused; the reason was printed.
 std::optional<Json> request_preview(Context& context, const PreviewRequest& request);
-// Prints it, and sets the exit code: 4 if the plan is refused.
+// Prints it, and sets the exit code: 4 if one of its plans is refused or cannot be made.
 void show_preview(Context& context, const Json& preview);
 // True if `up` has something to do before it plans: the text is not stored, or images are not built.
 bool needs_preparation(const Json& preview);

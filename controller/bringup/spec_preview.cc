@@ -20,6 +20,7 @@ constexpr size_t kMostStages = 3;    // wake, discover, the others
 struct Stage {
   PlannerInput in;
   PlanOutcome outcome;
+  std::string error = {};  // why there is no outcome
 };
 
 // As if these images were built; what is known of an older build stays.
@@ -32,34 +33,33 @@ void assume_built(const std::vector<DueImage>& due, PlannerInput& in) {
   }
 }
 
-// The nodes of the request for which this plan does nothing because it wakes or discovers others first.
-std::vector<std::string> later_nodes(const PlannerInput& in, const Plan& plan) {
-  if (plan.kind != PlanKind::wake && plan.kind != PlanKind::discover) return {};
-  const auto among = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  std::vector<std::string> out;
-  for (const auto& node : in.spec.nodes) {
-    const bool wanted = in.request.nodes.empty() || among(in.request.nodes, node.name);
-    if (wanted && !among(plan.nodes, node.name) && !among(plan.left_out, node.name)) out.push_back(node.name);
-  }
-  return out;
+// True if nodes of the request are left for the plan after this one, which wakes or discovers others first.
+// The request then skips those that this plan has dealt with; naming the rest would plan them differently.
+bool go_on(const Plan& plan, PlannerInput& in) {
+  if (plan.kind != PlanKind::wake && plan.kind != PlanKind::discover) return false;
+  PlanRequest& request = in.request;
+  request.skip.insert(plan.nodes.begin(), plan.nodes.end());
+  request.skip.insert(plan.left_out.begin(), plan.left_out.end());
+  return std::any_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& node) {
+    const auto& named = request.nodes;
+    return !request.skip.count(node.name) &&
+           (named.empty() || std::find(named.begin(), named.end(), node.name) != named.end());
+  });
 }
 
-// Errors of a later stage end it: what is planned then depends on what the first one finds.
+// An error of the first plan is that of the whole; one of a later plan is shown with what precedes it.
 Result<std::vector<Stage>> stages_of(PlannerInput in) {
   std::vector<Stage> out;
   while (true) {
     auto outcome = make_plan(in);
     if (!outcome.ok() && out.empty()) return outcome.error();
-    if (!outcome.ok()) return out;
+    if (!outcome.ok()) {
+      out.push_back({in, {}, outcome.error().message});
+      return out;
+    }
     out.push_back({in, std::move(outcome).value()});
-    const auto later = later_nodes(in, out.back().outcome.plan);
-    if (!out.back().outcome.refusals.empty() || later.empty() || out.size() == kMostStages) return out;
-    in.request.nodes = later;
-    std::erase_if(in.request.force, [&](const std::string& name) {
-      return std::find(later.begin(), later.end(), name) == later.end();
-    });
+    const auto& [plan, refusals] = out.back().outcome;
+    if (!refusals.empty() || out.size() == kMostStages || !go_on(plan, in)) return out;
   }
 }
 
@@ -94,6 +94,7 @@ Json to_preview(const Stage& stage, const PreviewSources& sources) {
   Json refused = Json::array();
   for (const Refusal& refusal : refusals)
     refused.push_back({{"node", refusal.node}, {"rule", refusal.rule}, {"message", refusal.message}});
+  if (!stage.error.empty()) return {{"error", stage.error}, {"refusals", refused}};
   if (!refusals.empty()) return {{"refusals", refused}};
   const auto present = present_steps(sources, stage);
   Json nodes = Json::array(), destroys = Json::array();

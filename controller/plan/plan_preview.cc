@@ -188,6 +188,7 @@ std::vector<NodeChange> node_changes_of(const PlannerInput& in, const Plan& plan
 PlannerInput input_of_steps(PlannerInput in, const std::vector<std::string>& nodes) {
   in.request.nodes.clear();
   in.request.force.clear();
+  in.request.skip.clear();
   for (const std::string& name : nodes)
     if (in.spec.node(name)) in.request.nodes.push_back(name);
   for (auto& [name, seen] : in.nodes) seen.config_digest.clear();

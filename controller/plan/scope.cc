@@ -147,6 +147,7 @@ void choose_nodes(Planning& p) {
       p.problems.push_back(fmt::format("there is no node '{}' in the spec{}", name, suggestion(p, name)));
   for (const auto& node : p.spec.nodes) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), node.name) == wanted.end()) continue;
+    if (p.in.request.skip.count(node.name)) continue;
     const auto seen = p.in.nodes.find(node.name);
     Draft draft;
     draft.spec = &node;

@@ -9,6 +9,7 @@
 #include "base/split.h"
 #include "cli/cli_context.h"
 #include "controller/link/link_hub.h"
+#include "controller/spec/carry.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
@@ -53,6 +54,17 @@ std::string with_tmux() {
   std::string text = kTwoRoles;
   const std::string role = "login: { playbooks: [ base ] }";
   return text.replace(text.find(role), role.size(), "login: { playbooks: [ base ], packages: [ tmux ] }");
+}
+
+// With a playbook that needs a variable which the spec lacks.
+std::string with_missing_variable() {
+  std::string text = kTwoRoles;
+  const std::string role = "cpu: { playbooks: [ base ] }";
+  text.replace(text.find(role), role.size(), "cpu: { playbooks: [ base, greeting ] }");
+  const std::string own =
+      "playbook: greeting\nsteps:\n  - name: motd\n    module: file\n"
+      "    params: { path: /etc/motd, content: \"{{vars.greeting}}\\n\" }\n";
+  return carry_playbooks(text, {{"greeting.yaml", own}}).value();
 }
 
 struct Previewing : Controller {
@@ -240,6 +252,29 @@ TEST_CASE("a preview names what is not there yet: images, secrets, nodes to disc
   CHECK(node_in(preview["plans"][1], "node01")["work"] == "configure");
   REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:password").status == 200);
   CHECK(c.good(c.preview({{"spec", with_tmux()}}))["secrets"].empty());
+}
+
+TEST_CASE("the error of a plan after the first is in the preview", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  const Json plans = c.good(c.preview({{"spec", with_missing_variable()}}))["plans"];
+  REQUIRE(plans.size() == 2);
+  CHECK(plans[0]["kind"] == "discover");
+  CHECK(plans[0].value("error", "") == "");
+  CHECK(has(plans[1].value("error", ""), "vars.greeting"));
+  CHECK(plans[1]["refusals"].empty());
+}
+
+TEST_CASE("plan SPEC ends with 4 if a plan after the first cannot be made", "[cli][preview]") {
+  Previewing c;
+  c.open();
+  c.at_work("node01");
+  const TempDir dir;
+  dir.write("new.yaml", with_missing_variable());
+  const auto plan = muster_command({"plan", dir.path("new.yaml"), "--socket", c.socket()});
+  CHECK(plan.exit == cli::kRefused);
+  CHECK(has(plan.out, "vars.greeting"));
+  CHECK_FALSE(has(plan.out, "Nothing will be destroyed"));
 }
 
 TEST_CASE("without a text the stored spec is previewed", "[api][preview]") {

@@ -103,6 +103,24 @@ TEST_CASE("a preview of refusals names node, rule and message", "[cli][preview]"
   CHECK_FALSE(has(text, "configure"));
 }
 
+TEST_CASE("a preview of a later plan that is refused, or cannot be made, does not say that nothing is lost",
+          "[cli][preview]") {
+  Json preview = whole();
+  preview["plans"][0]["destroys"] = Json::array();
+  CHECK(has(render_spec_preview(preview, kNow, 200), "Nothing will be destroyed"));
+  SECTION("refused") {
+    preview["plans"].push_back(
+        Json{{"refusals", Json::array({{{"node", "gpu04"}, {"rule", "disk-foreign"}, {"message", "m"}}})}});
+  }
+  SECTION("not made") {
+    preview["plans"].push_back(Json{{"error", "gpu04: unknown variable\ngpu05: \x1b[2Jtoo"}});
+    const std::string text = render_spec_preview(preview, kNow, 200);
+    CHECK(has(text, "  gpu04: unknown variable\n"));
+    CHECK_FALSE(has(text, "\x1b"));
+  }
+  CHECK_FALSE(has(render_spec_preview(preview, kNow, 200), "Nothing will be destroyed"));
+}
+
 TEST_CASE("a preview shows what agents found, and who was not checked", "[cli][preview]") {
   Json preview = whole();
   const Json found = {

@@ -98,6 +98,17 @@ TEST_CASE("preview: the work and its reason follow from what was seen", "[plan][
   CHECK_FALSE(found[0].compared);
 }
 
+TEST_CASE("preview: nodes that a request skips are not planned, and the others count as not named",
+          "[plan][preview]") {
+  PlannerInput in = two_roles_accepted();
+  for (const char* node : {"node01", "node02", "node03"}) in.nodes[node].state = NodeState::degraded;
+  in.nodes["node02"].state = NodeState::drained;
+  in.request.skip = {"node01"};
+  const Plan plan = planned(in);
+  CHECK(plan.nodes == std::vector<std::string>{"node03"});
+  CHECK(plan.left_out == std::vector<std::string>{"node02"});
+}
+
 TEST_CASE("preview: the steps under the present spec leave out nodes that it does not declare",
           "[plan][preview]") {
   const PlannerInput in = two_roles_accepted();
