@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/digest.h"
 #include "base/json_at.h"
+#include "base/name_ranges.h"
 #include "cli/shown_preview.h"
 #include "cli/spec_file.h"
 #include "cli/terminal.h"
@@ -14,12 +13,13 @@
 namespace muster::cli {
 namespace {
 
-// True if `up` would stop at one of its plans.
-bool is_refused(const Json& preview) {
-  const Json& plans = list_at(preview, "plans");
-  return std::any_of(plans.begin(), plans.end(), [](const Json& plan) {
-    return !list_at(plan, "refusals").empty() || !text_at(plan, "error").empty();
-  });
+// The nodes that `up` goes on without, in the order of the plans.
+std::vector<std::string> nodes_left_out(const Json& preview) {
+  std::vector<std::string> out;
+  for (const Json& plan : list_at(preview, "plans"))
+    for (const Json& node : list_at(plan, "left_out"))
+      if (node.is_string()) out.push_back(clean(node.get<std::string>()));
+  return out;
 }
 
 }  // namespace
@@ -60,13 +60,33 @@ std::optional<Json> request_preview(Context& context, const PreviewRequest& requ
   return std::nullopt;
 }
 
+std::string why_up_would_stop(const Json& preview) {
+  for (const Json& image : list_at(preview, "images"))
+    if (!text_at(image, "error").empty())
+      return fmt::format("image {} cannot be built", clean_at(image, "name"));
+  for (const Json& plan : list_at(preview, "plans")) {
+    if (!text_at(plan, "error").empty()) return "some nodes cannot be planned";
+    if (!list_at(plan, "refusals").empty()) return "nodes are refused";
+  }
+  return "";
+}
+
 void show_preview(Context& context, const Json& preview) {
-  context.exit = is_refused(preview) ? kRefused : kAccepted;
+  context.exit = why_up_would_stop(preview).empty() ? kAccepted : kRefused;
   show(context, preview, [&] { fmt::print("{}", render_spec_preview(preview, wall_clock(), text_width())); });
 }
 
 bool needs_preparation(const Json& preview) {
   return !is_true_at(preview, "unchanged") || !list_at(preview, "images").empty();
+}
+
+std::string question_about(const Json& preview) {
+  const auto without = nodes_left_out(preview);
+  return fmt::format("{} and go on{}?",
+                     is_true_at(preview, "unchanged")
+                         ? "Build these images"
+                         : fmt::format("Store this as revision {}", integer_at(preview, "coming")),
+                     without.empty() ? "" : " without " + names_in_ranges(without));
 }
 
 Status approve_preview(const Context& context, const Approval& approval, const Json& preview) {
@@ -78,10 +98,7 @@ Status approve_preview(const Context& context, const Approval& approval, const J
                 "nothing was done: --approve names a plan, which is only known once the images are built and "
                 "nothing is refused; use --yes, or answer the prompt");
   if (!approval.digest.empty()) return approve(context, approval, preview);
-  const std::string question =
-      stores ? fmt::format("Store this as revision {} and go on?", integer_at(preview, "coming"))
-             : std::string("Build these images and go on?");
-  if (!context.json && confirm_prompt(question)) return Ok{};
+  if (!context.json && confirm_prompt(question_about(preview))) return Ok{};
   return fail(Code::denied,
               fmt::format("not approved, nothing was {}: pass --yes{}", stores ? "stored" : "built",
                           digest.empty() ? "" : ", or --approve " + short_digest(digest)));

@@ -38,6 +38,8 @@ void run_up(Context& context, const UpFlags& flags) {
   if (flags.dry_run) return show_preview(context, *preview);
   if (needs_preparation(*preview)) {
     if (!context.json) show_preview(context, *preview);
+    if (const std::string why = why_up_would_stop(*preview); !why.empty())
+      return complain(context, fail(Code::denied, "nothing was stored or built: " + why), *preview);
     context.exit = kAccepted;
     if (const auto approved = approve_preview(context, flags.approval, *preview); !approved.ok())
       return complain(context, approved.error(), *preview);
@@ -69,6 +71,8 @@ void add_up(Verb& app, Context& context) {
   verb.example("muster up cluster.yaml --dry-run");
   verb.example("muster up --limit gpu03").example("muster up --reimage --limit gpu[01-04]");
   verb.footer(
+      "Nothing is stored or built if a node is refused, cannot be planned, or has an image that cannot be "
+      "built; nodes that a plan leaves out do not stop the others.\n"
       "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined or returned, 4 refused or not "
       "approved, 5 degraded");
   verb.runs([flags, &context] { run_up(context, *flags); });

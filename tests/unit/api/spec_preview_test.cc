@@ -277,6 +277,37 @@ TEST_CASE("plan SPEC ends with 4 if a plan after the first cannot be made", "[cl
   CHECK_FALSE(has(plan.out, "Nothing will be destroyed"));
 }
 
+TEST_CASE("up stores and builds nothing if it would stop afterwards", "[cli][preview]") {
+  Previewing c;
+  c.open();
+  c.at_work("node01");
+  const TempDir dir;
+  std::string why = "some nodes cannot be planned", text = with_missing_variable();
+  std::vector<std::string> more;
+  SECTION("a plan that cannot be made") {}
+  SECTION("a refusal") {
+    // The stored `up` stops for a node that is named and quarantined by an operator.
+    c.on_reactor([&] {
+      c.services().bringup.executor().set_node(NodeName("node01"), [](NodeRow& row) {
+        row.state = NodeState::quarantined;
+        row.held_by = HeldBy::an_operator;
+      });
+    });
+    why = "nodes are refused", text = with_tmux(), more = {"--limit", "node01"};
+  }
+  dir.write("new.yaml", text);
+  const Json before = c.kept();
+  std::vector<std::string> words = {"up", dir.path("new.yaml"), "--yes", "--socket", c.socket()};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto up = muster_command(words);
+  CHECK(up.exit == cli::kRefused);
+  CHECK(has(up.err, "nothing was stored or built: " + why));
+  const Json after = c.kept();
+  CHECK(after["specs"] == before["specs"]);
+  CHECK(after["runs"] == before["runs"]);
+  CHECK(after["images"] == before["images"]);
+}
+
 TEST_CASE("without a text the stored spec is previewed", "[api][preview]") {
   Previewing c;
   const Json preview = c.good(c.preview(Json::object()));

@@ -1,5 +1,6 @@
 // A preview on the terminal: 80 columns into a pipe, nodes with the same change in one line.
 #include "cli/shown_preview.h"
+#include "cli/spec_request.h"
 
 #include <algorithm>
 
@@ -119,6 +120,22 @@ TEST_CASE("a preview of a later plan that is refused, or cannot be made, does no
     CHECK_FALSE(has(text, "\x1b"));
   }
   CHECK_FALSE(has(render_spec_preview(preview, kNow, 200), "Nothing will be destroyed"));
+}
+
+TEST_CASE("up stops for what is refused or cannot be planned or built, not for nodes that are left out",
+          "[cli][preview]") {
+  Json preview = whole();
+  CHECK(cli::why_up_would_stop(preview) == "image cpu cannot be built");
+  preview["images"][1].erase("error");
+  CHECK(cli::why_up_would_stop(preview) == "");
+  CHECK(cli::question_about(preview) == "Store this as revision 8 and go on without gpu08?");
+  preview["plans"].push_back(Json{{"error", "unknown variable"}});
+  CHECK(cli::why_up_would_stop(preview) == "some nodes cannot be planned");
+  preview["plans"][1] = Json{{"refusals", Json::array({{{"node", "gpu04"}}})}};
+  CHECK(cli::why_up_would_stop(preview) == "nodes are refused");
+  preview["plans"] = Json::array();
+  preview["unchanged"] = true;
+  CHECK(cli::question_about(preview) == "Build these images and go on?");
 }
 
 TEST_CASE("a preview shows what agents found, and who was not checked", "[cli][preview]") {
