@@ -63,6 +63,22 @@ Result<std::vector<Stage>> stages_of(PlannerInput in) {
   }
 }
 
+// The plan of the named nodes without those that it refuses. None: there is none.
+std::optional<Plan> plan_of_unrefused(PlannerInput in) {
+  auto& nodes = in.request.nodes;
+  while (!nodes.empty()) {
+    auto made = make_plan(in);
+    if (!made.ok()) return std::nullopt;
+    if (made->refusals.empty()) return std::move(made->plan);
+    const auto refused = [&](const std::string& node) {
+      return std::any_of(made->refusals.begin(), made->refusals.end(),
+                         [&](const Refusal& refusal) { return refusal.node == node; });
+    };
+    if (std::erase_if(nodes, refused) == 0) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 // The steps that the nodes of `plan` have under the present spec, with the same builds of images: whether an
 // older one runs decides which steps are baked into it.
 std::optional<Plan> present_steps(const PreviewSources& sources, const Stage& stage) {
@@ -72,15 +88,12 @@ std::optional<Plan> present_steps(const PreviewSources& sources, const Stage& st
   for (const std::string& node : plan.nodes)
     if (!plan.only_serves(NodeName(node))) nodes.push_back(node);
   PlannerInput in = input_of_steps(planner_input(*sources.before), nodes);
-  if (in.request.nodes.empty()) return std::nullopt;
   in.images = stage.in.images;
   std::vector<DueImage> others;
   for (const std::string& name : images_needed_by(in.spec))
     if (!in.images.count(name)) others.push_back({name, ""});
   assume_built(others, in);
-  auto present = make_plan(in);
-  if (!present.ok() || !present->refusals.empty()) return std::nullopt;
-  return std::move(present->plan);
+  return plan_of_unrefused(std::move(in));
 }
 
 Json to_preview(const Destruction& lost) {
@@ -171,8 +184,8 @@ void choose_live_steps(const std::vector<Stage>& stages, PreviewSources& sources
     nodes.resize(kMostChecked);
   }
   if (nodes.empty()) return;
-  const auto whole = make_plan(input_of_steps(last.in, nodes));
-  if (whole.ok() && whole->refusals.empty()) sources.steps = checkable_steps(whole->plan);
+  if (const auto plan = plan_of_unrefused(input_of_steps(last.in, nodes)))
+    sources.steps = checkable_steps(*plan);
   for (const std::string& node : nodes)
     if (!sources.steps.count(node)) sources.not_checked[node] = "no steps could be planned for it";
 }

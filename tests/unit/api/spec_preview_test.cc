@@ -207,6 +207,20 @@ TEST_CASE("a preview has the changed steps per node, and leaves everything as it
   CHECK(node_in(plan, "node01")["steps"].empty());
 }
 
+TEST_CASE("a node that the stored spec refuses is not compared, and the others are", "[api][preview]") {
+  Previewing c;
+  std::string stored = kTwoRoles;
+  stored.replace(stored.rfind("OS*"), 3, "XX*");  // login01 has no such disk
+  REQUIRE(c.call_as(1000, "PUT", "/v1/spec", stored).status == 200);
+  for (const char* node : {"node01", "node02", "login01"}) c.at_work(node);
+  const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
+  REQUIRE(preview["plans"].size() == 1);
+  const Json& plan = preview["plans"][0];
+  CHECK(node_in(plan, "login01")["compared"] == false);
+  CHECK(node_in(plan, "node01")["compared"] == true);
+  CHECK(node_in(plan, "node02")["compared"] == true);
+}
+
 TEST_CASE("with `live` agents check their steps, and who is not checked is named", "[api][preview]") {
   Previewing c;
   c.at_work("node01");
