@@ -58,8 +58,8 @@ Result<std::vector<Stage>> stages_of(PlannerInput in) {
       return out;
     }
     out.push_back({in, std::move(outcome).value()});
-    const auto& [plan, refusals] = out.back().outcome;
-    if (!refusals.empty() || out.size() == kMostStages || !go_on(plan, in)) return out;
+    const Plan& plan = out.back().outcome.plan;
+    if (!out.back().outcome.refusals.empty() || out.size() == kMostStages || !go_on(plan, in)) return out;
   }
 }
 
@@ -103,7 +103,8 @@ Json to_preview(const Destruction& lost) {
 }
 
 Json to_preview(const Stage& stage, const PreviewSources& sources) {
-  const auto& [plan, refusals] = stage.outcome;
+  const Plan& plan = stage.outcome.plan;
+  const auto& refusals = stage.outcome.refusals;
   Json refused = Json::array();
   for (const Refusal& refusal : refusals)
     refused.push_back({{"node", refusal.node}, {"rule", refusal.rule}, {"message", refusal.message}});
@@ -111,7 +112,7 @@ Json to_preview(const Stage& stage, const PreviewSources& sources) {
   if (!refusals.empty()) return {{"refusals", refused}};
   const auto present = present_steps(sources, stage);
   Json nodes = Json::array(), destroys = Json::array();
-  for (const NodeChange& change : node_changes_of(stage.in, plan, present ? &*present : nullptr)) {
+  for (const NodeChange& change : node_changes_of(stage.in, stage.outcome, present ? &*present : nullptr)) {
     Json node = record_json(change);
     const auto time = sources.facts_times.find(change.node);
     node["facts_time"] = time == sources.facts_times.end() ? 0 : time->second;
