@@ -104,15 +104,18 @@ Status approve_preview(const Context& context, const Approval& approval, const J
                           digest.empty() ? "" : ", or --approve " + short_digest(digest)));
 }
 
-bool store_spec(Context& context, const std::string& text, const std::string& file, const std::string& note) {
+std::optional<int64_t> store_spec(Context& context, const PreviewRequest& request, const Json& preview,
+                                  const std::string& note) {
   Api api(context);
-  const std::string query = "?file=" + url_encode(file) + (note.empty() ? "" : "&note=" + url_encode(note));
-  const auto stored = api.put("/v1/spec" + query, text);
-  if (!stored.ok()) return complain_of_spec(context, api, stored.error()), false;
+  const std::string query =
+      fmt::format("?file={}&after={}{}", url_encode(request.file), integer_at(preview, "revision"),
+                  note.empty() ? "" : "&note=" + url_encode(note));
+  const auto stored = api.put("/v1/spec" + query, request.spec);
+  if (!stored.ok()) return complain_of_spec(context, api, stored.error()), std::nullopt;
   if (!context.json && !stored->value("unchanged", false))
     fmt::print("spec revision {}: cluster {}, {} nodes\n", stored->value("revision", 0),
                stored->value("cluster", ""), stored->value("nodes", 0));
-  return true;
+  return integer_at(*stored, "revision");
 }
 
 }  // namespace muster::cli

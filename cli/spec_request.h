@@ -37,8 +37,9 @@ std::string question_about(const Json& preview);
 // As approve(), for all that the preview showed.
 Status approve_preview(const Context& context, const Approval& approval, const Json& preview);
 
-// Stores it as a new revision; says so. False: it was refused; the reason was printed.
-bool store_spec(Context& context, const std::string& text, const std::string& file,
-                const std::string& note = "");
+// Stores the request's text as a new revision, and says so: its number. Nothing: it was refused, for instance
+// because another revision was stored since the preview; the reason was printed.
+std::optional<int64_t> store_spec(Context& context, const PreviewRequest& request, const Json& preview,
+                                  const std::string& note = "");
 
 }  // namespace muster::cli

@@ -44,7 +44,7 @@ void run_up(Context& context, const UpFlags& flags) {
     if (const auto approved = approve_preview(context, flags.approval, *preview); !approved.ok())
       return complain(context, approved.error(), *preview);
     goal.agreed = text_at(*preview, "digest");
-    if (!flags.spec.empty() && !store_spec(context, request.spec, flags.spec)) return;
+    if (!flags.spec.empty() && !store_spec(context, request, *preview)) return;
     if (const auto built = build_images(context); !built.ok()) return complain(context, built.error());
   }
   reach(context, goal);

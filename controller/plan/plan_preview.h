@@ -32,7 +32,7 @@ struct NodeChange {
 };
 MUSTER_RECORD(NodeChange, node, work, why, accepted_again, compared, steps)
 
-// One entry per node of the plan, in its order; `in` is what it was made from, for `up`. `before`: a plan under
+// One entry per node of a plan for `up`, in its order; `in` is what it was made from. `before`: a plan under
 // the present spec that includes the nodes that have steps now; null: there is none.
 std::vector<NodeChange> node_changes_of(const PlannerInput& in, const PlanOutcome& made, const Plan* before);
 

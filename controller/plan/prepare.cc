@@ -87,7 +87,7 @@ std::string why_imaged(const Planning& p, const Draft& d) {
   if (!image) return "";  // refused
   if (p.requests_image()) return "a re-image of it is requested";
   if (d.older && !p.in.request.reimage) return "";
-  if (d.older) return fmt::format("it runs an older build of image {}, which is to be replaced", d.spec->image);
+  if (d.older) return fmt::format("it runs an older build of image {}, which is replaced", d.spec->image);
   if (d.seen->image_digest.empty()) return "muster has not installed it yet";
   if (d.seen->image_digest != image->digest)
     return fmt::format("it does not run the declared build of image {}", d.spec->image);

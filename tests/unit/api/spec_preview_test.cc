@@ -356,6 +356,26 @@ TEST_CASE("the revision that a preview names is the one that is stored", "[api][
   CHECK(c.good(c.preview({{"spec", kTwoRoles}}))["coming"] == 3);
 }
 
+TEST_CASE("a spec is not stored over a revision that its preview did not show", "[api][preview]") {
+  Previewing c;
+  const auto put = [&](const std::string& text, const std::string& query) {
+    return c.call_as(1000, "PUT", "/v1/spec" + query, text);
+  };
+  const int64_t shown = c.good(c.preview({{"spec", with_tmux()}}))["revision"].get<int64_t>();
+  CHECK(c.good(put(std::string(kTwoRoles) + "# anna's\n", "?after=1"))["revision"] == 2);
+  const auto late = put(with_tmux(), "?after=" + std::to_string(shown));
+  CHECK(late.status == 409);
+  CHECK(has(late.body, "revision 2 was stored by anna meanwhile"));
+  CHECK(c.get("/v1/spec")["revision"] == 2);
+  // The same text is there already: nothing is lost.
+  CHECK(c.good(put(std::string(kTwoRoles) + "# anna's\n", "?after=1"))["unchanged"] == true);
+  CHECK(c.good(put(with_tmux(), "?after=2"))["revision"] == 3);
+  CHECK(c.good(put(kTwoRoles, ""))["revision"] == 4);
+  Controller empty(source_dir() + "/playbooks", "/bin/true");
+  CHECK(empty.call_as(1000, "PUT", "/v1/spec?after=3", kTwoRoles).status == 409);
+  CHECK(empty.call_as(1000, "PUT", "/v1/spec?after=0", kTwoRoles).status == 200);
+}
+
 TEST_CASE("up without an approval, plan SPEC and up --dry-run leave the old revision", "[cli][preview]") {
   const NoInput none;
   Previewing c;
@@ -419,7 +439,9 @@ TEST_CASE("spec diff, history and rollback", "[cli][preview]") {
   CHECK(muster({"spec", "rollback", "1"}).exit == cli::kUsage);
   CHECK(muster({"spec", "rollback", "9", "--yes"}).exit == cli::kUsage);
   CHECK(c.get("/v1/spec")["revision"] == 2);
-  CHECK(muster({"spec", "rollback", "1", "--yes"}).exit == cli::kAccepted);
+  const auto back = muster({"spec", "rollback", "1", "--yes"});
+  CHECK(back.exit == cli::kAccepted);
+  CHECK(parse_json(back.out).value()["revision"] == 3);
   CHECK(c.get("/v1/spec")["revision"] == 3);
   CHECK(c.get("/v1/spec")["text"] == kTwoRoles);
   CHECK(parse_json(muster({"spec", "rollback", "1", "--yes"}).out).value()["unchanged"] == true);

@@ -113,7 +113,7 @@ TEST_CASE("preview: the reason is the one for which the planner decided", "[plan
     in.nodes["node02"].image_digest = "sha256:earlier";
     in.nodes["node02"].facts->boot.slots["a"].digest = "sha256:earlier";
     in.request.reimage = true;
-    why = "it runs an older build of image cpu, which is to be replaced";
+    why = "it runs an older build of image cpu, which is replaced";
   }
   SECTION("named with --force, and nothing else") {
     in.request.nodes = {"node02"};
