@@ -89,21 +89,6 @@ std::string question_about(const Json& preview) {
                      without.empty() ? "" : " without " + names_in_ranges(without));
 }
 
-Status approve_preview(const Context& context, const Approval& approval, const Json& preview) {
-  const bool stores = !is_true_at(preview, "unchanged");
-  const std::string digest = text_at(preview, "digest");
-  if (approval.yes) return Ok{};
-  if (!approval.digest.empty() && digest.empty())
-    return fail(Code::denied,
-                "nothing was done: --approve names a plan, which is only known once the images are built and "
-                "nothing is refused; use --yes, or answer the prompt");
-  if (!approval.digest.empty()) return approve(context, approval, preview);
-  if (!context.json && confirm_prompt(question_about(preview))) return Ok{};
-  return fail(Code::denied,
-              fmt::format("not approved, nothing was {}: pass --yes{}", stores ? "stored" : "built",
-                          digest.empty() ? "" : ", or --approve " + short_digest(digest)));
-}
-
 std::optional<int64_t> store_spec(Context& context, const PreviewRequest& request, const Json& preview,
                                   const std::string& note) {
   Api api(context);

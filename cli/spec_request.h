@@ -34,8 +34,6 @@ void show_preview(Context& context, const Json& preview);
 bool needs_preparation(const Json& preview);
 // The prompt of `up`; it names the nodes that `up` goes on without.
 std::string question_about(const Json& preview);
-// As approve(), for all that the preview showed.
-Status approve_preview(const Context& context, const Approval& approval, const Json& preview);
 
 // Stores the request's text as a new revision, and says so: its number. Nothing: it was refused, for instance
 // because another revision was stored since the preview; the reason was printed.

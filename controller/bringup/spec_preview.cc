@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/secrets.h"
 #include "controller/image/service/image_request.h"
@@ -191,6 +192,15 @@ void choose_live_steps(const std::vector<Stage>& stages, PreviewSources& sources
     if (!sources.steps.count(node)) sources.not_checked[node] = "no steps could be planned for it";
 }
 
+// Of all that is approved with a preview: the text, the images and the plans, with what they destroy.
+std::string digest_of(const std::string& text, const std::vector<DueImage>& due,
+                      const std::vector<Stage>& stages) {
+  Json plans = Json::array();
+  for (const Stage& stage : stages) plans.push_back(plan_digest(stage.outcome.plan).str());
+  const Json all = {{"text", text}, {"images", to_preview(due)}, {"plans", plans}};
+  return sha256(dump_ascii(all));
+}
+
 std::vector<std::string> removed_nodes(const PreviewSources& sources, const Spec& spec) {
   std::vector<std::string> out;
   if (sources.before)
@@ -213,8 +223,12 @@ Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, PreviewSources& so
   out["secrets"] = unset_secrets(in.spec, stages, sources.secrets);
   out["plans"] = Json::array();
   for (const Stage& stage : stages) out["plans"].push_back(to_preview(stage, sources));
+  const bool whole = std::all_of(stages.begin(), stages.end(), [](const Stage& stage) {
+    return stage.error.empty() && stage.outcome.refusals.empty();
+  });
+  out["digest"] = whole ? digest_of(after.spec->digest, due, stages) : "";
   const bool exact = due.empty() && first.refusals.empty() && !first.plan.empty();
-  out["digest"] = exact ? plan_digest(first.plan).str() : "";
+  out["first_plan"] = exact ? plan_digest(first.plan).str() : "";
   out["removed"] = removed_nodes(sources, in.spec);
   if (sources.live) choose_live_steps(stages, sources);
   auto made = std::make_shared<MadePlan>();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/split.h"
 #include "cli/cli_context.h"
@@ -66,6 +67,15 @@ std::string with_missing_variable() {
       "    params: { path: /etc/motd, content: \"{{vars.greeting}}\\n\" }\n";
   return carry_playbooks(text, {{"greeting.yaml", own}}).value();
 }
+
+// Nothing to build, and nothing to do: the host was never adopted.
+constexpr const char* kHost = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24 } }
+nodes:
+  - { name: old, role: legacy, adopt: { host: 10.20.0.77, user: root, host_key: "SHA256:AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSz" } }
+roles:
+  legacy: { playbooks: [ base ] }
+)";
 
 struct Previewing : Controller {
   Previewing() : Controller(source_dir() + "/playbooks", "/bin/true") {
@@ -256,7 +266,8 @@ TEST_CASE("a preview names what is not there yet: images, secrets, nodes to disc
   const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
   REQUIRE(preview["images"].size() == 1);
   CHECK(preview["images"][0]["name"] == "cpu");
-  CHECK(preview["digest"] == "");  // known once it is built
+  CHECK(preview["first_plan"] == "");  // known once it is built
+  CHECK(preview["digest"] != "");
   REQUIRE(preview["secrets"].size() == 1);
   CHECK(preview["secrets"][0]["name"] == "bmc");
   CHECK(preview["secrets"][0]["nodes"] == Json::array({"login01", "node01", "node02"}));
@@ -354,6 +365,41 @@ TEST_CASE("the revision that a preview names is the one that is stored", "[api][
   for (int i = 0; i < 3; ++i) CHECK(c.good(c.preview({{"spec", with_tmux()}}))["coming"] == 2);
   CHECK(c.good(c.call(Listener::local, "PUT", "/v1/spec", with_tmux()))["revision"] == 2);
   CHECK(c.good(c.preview({{"spec", kTwoRoles}}))["coming"] == 3);
+}
+
+TEST_CASE("the digest of a preview covers the text, the images and the plans", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  const auto digest_of = [&](const std::string& text) {
+    return c.good(c.preview({{"spec", text}}))["digest"].get<std::string>();
+  };
+  const std::string first = digest_of(with_tmux());
+  CHECK(first != "");
+  CHECK(digest_of(with_tmux()) == first);
+  CHECK(digest_of(with_tmux() + "# no plan has this\n") != first);
+  c.at_work("node02");
+  CHECK(digest_of(with_tmux()) != first);
+  CHECK(digest_of(with_missing_variable()) == "");
+}
+
+TEST_CASE("up SPEC --approve stores the text that was previewed, and no other", "[cli][preview]") {
+  Previewing c;
+  c.open();
+  const TempDir dir;
+  const std::string file = dir.path("host.yaml");
+  dir.write("host.yaml", kHost);
+  const auto muster = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--json", "--socket", c.socket()});
+    return muster_command(words);
+  };
+  const Json plan = parse_json(muster({"plan", file}).out).value();
+  const std::string digest = text_at(plan, "digest");
+  dir.write("host.yaml", kHost + std::string("packages: [ htop ]\n"));
+  CHECK(muster({"up", file, "--approve", digest}).exit == cli::kRefused);
+  CHECK(c.get("/v1/spec")["revision"] == 1);
+  dir.write("host.yaml", kHost);
+  CHECK(muster({"up", file, "--approve", digest}).exit == cli::kPartial);  // the host is left out
+  CHECK(c.get("/v1/spec")["text"] == kHost);
 }
 
 TEST_CASE("a spec is not stored over a revision that its preview did not show", "[api][preview]") {
