@@ -18,6 +18,11 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kPipeWidth = 80;
+// What the controller does when a spec changes (Core::create in controller/daemon.cc).
+constexpr const char* kStoringAlone =
+    "Storing it takes effect on the controller at once, before any plan: DHCP answers for the machines of "
+    "this spec, and starts with the first spec that manages it; limits of events apply; records of provider "
+    "installs that the spec no longer has are deleted.";
 
 std::vector<std::string> name_list(const Json& list) {
   std::vector<std::string> out;
@@ -216,6 +221,7 @@ class PreviewText {
 
   void end(const Json& preview) {
     title("Nothing is stored, built or done yet.");
+    if (!is_true_at(preview, "unchanged")) line(kStoringAlone);
     if (list_at(preview, "images").empty()) return;
     line(
         "The plan follows from images once they are built: `muster up` shows it again before it carries it "

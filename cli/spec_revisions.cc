@@ -102,6 +102,9 @@ void add_spec_revisions(Verb& spec, Context& context) {
       .required()
       .positive();
   rollback.add_flag("--yes,-y", &flags->yes, "store it without a prompt");
+  rollback.footer(
+      "Storing takes effect on the controller at once: DHCP answers for the machines of that spec, limits of "
+      "events apply, and records of provider installs that it does not have are deleted.");
   rollback.example("muster spec rollback 7");
   rollback.runs([flags, &context] { roll_back_spec(context, *flags); });
 }

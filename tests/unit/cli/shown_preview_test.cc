@@ -138,6 +138,17 @@ TEST_CASE("up stops for what is refused or cannot be planned or built, not for n
   CHECK(cli::question_about(preview) == "Build these images and go on?");
 }
 
+TEST_CASE("a preview says what storing alone does, if it would be stored", "[cli][preview]") {
+  Json preview = whole();
+  const std::string text = render_spec_preview(preview, kNow, 400);
+  const size_t said = text.find("Storing it takes effect on the controller at once");
+  REQUIRE(said != std::string::npos);
+  for (const char* what : {"DHCP", "provider installs", "limits of events"})
+    CHECK(text.find(what, said) != std::string::npos);
+  preview["unchanged"] = true;
+  CHECK_FALSE(has(render_spec_preview(preview, kNow, 400), "Storing it"));
+}
+
 TEST_CASE("a preview shows what agents found, and who was not checked", "[cli][preview]") {
   Json preview = whole();
   const Json found = {
