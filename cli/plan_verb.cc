@@ -133,7 +133,8 @@ void add_plan(Verb& app, Context& context) {
   verb.footer(
       "With SPEC: what differs from the stored spec, which images would be built, which secrets are not set, "
       "and per node the kind of work, the reason and the steps that change, from what was last seen of the "
-      "node. Nothing is stored or built, and no node is contacted without --live.");
+      "node. Nothing is stored or built, and no node is contacted without --live. Exit: 4 if `muster up "
+      "SPEC` would stop because of what is shown.");
   verb.example("muster plan").example("muster plan cluster.yaml").example("muster plan cluster.yaml --live");
   verb.example("muster plan --kind reimage --limit gpu03 --json");
   verb.runs([flags, &context] {
