@@ -254,6 +254,25 @@ TEST_CASE("file: what a private file had is not shown when it becomes public", "
   CHECK_FALSE(shows(found->diff, kOld));
 }
 
+TEST_CASE("file: with a secret and no mode it is its owner's only; a mode that is given wins", "[secrets]") {
+  Run r;
+  r.context.secrets = mask_of(kApp + "\n");
+  const auto mode_of = [&r](Json params) {
+    params["path"] = "/etc/app.key";
+    REQUIRE(r.apply("file", params).ok());
+    CHECK(r.check("file", params)->holds == Holds::yes);
+    return r.machine.files().look("/etc/app.key")->mode;
+  };
+  CHECK(mode_of({{"content", "user=app\n"}}) == 0644);
+  CHECK(mode_of({{"content", kApp + "\n"}}) == 0600);  // it was open
+  CHECK(mode_of({{"content", kApp + "\n"}, {"mode", ""}}) == 0600);
+  CHECK(mode_of({{"content", kApp + "\n"}, {"mode", "0640"}}) == 0640);
+  const Json open = {{"path", "/etc/app.key"}, {"content", kApp + "\n"}, {"mode", "0644"}};
+  REQUIRE(r.apply("file", open).ok());
+  const Json closed = {{"path", "/etc/app.key"}, {"content", kApp + "\n"}};
+  CHECK(r.check("file", closed)->diff == "/etc/app.key: mode 0644 -> 0600");
+}
+
 TEST_CASE("config: a secret is not shown, and a new file with one is its owner's only", "[secrets]") {
   Run r;
   r.context.secrets = mask_of(kApp);
