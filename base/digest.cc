@@ -1,10 +1,12 @@
 #include "base/digest.h"
 
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <unistd.h>
 
-#include <cstdio>
+#include <cerrno>
 #include <cstdlib>
 #include <vector>
 
@@ -36,17 +38,25 @@ std::string sha256(std::string_view bytes) {
   return h.finish();
 }
 
-Result<std::string> sha256_file(const std::string& path) {
-  FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) return fail(Code::not_found, path + ": cannot be opened");
+Result<std::string> sha256_open(int fd, const std::string& path) {
   Sha256 h;
   std::vector<char> buffer(1 << 20);
-  size_t n = 0;
-  while ((n = std::fread(buffer.data(), 1, buffer.size(), file)) > 0) h.update({buffer.data(), n});
-  const bool bad = std::ferror(file);
-  std::fclose(file);
-  if (bad) return fail(Code::failed, path + ": read error");
-  return h.finish();
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(fd, buffer.data(), buffer.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(Code::failed, path + ": read error");
+    if (n == 0) return h.finish();
+    h.update({buffer.data(), static_cast<size_t>(n)});
+    at += n;
+  }
+}
+
+Result<std::string> sha256_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail(Code::not_found, path + ": cannot be opened");
+  auto out = sha256_open(fd, path);
+  ::close(fd);
+  return out;
 }
 
 std::string short_digest(std::string_view digest) {

@@ -25,7 +25,8 @@ class Sha256 {
 };
 
 std::string sha256(std::string_view bytes);
-// The file is read in pieces.
+// Of an open file, read in pieces from its beginning; its position stays. `path` is for the message.
+Result<std::string> sha256_open(int fd, const std::string& path);
 Result<std::string> sha256_file(const std::string& path);
 
 // The first 12 hex digits of a digest, as operators see it and give it; "" for "".

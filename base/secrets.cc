@@ -39,6 +39,10 @@ std::vector<std::string> base64_of(const std::string& value) {
   return out;
 }
 
+bool has_any(std::string_view text, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return has(text, part); });
+}
+
 // Which bytes of a text are hidden.
 class HiddenBytes {
  public:
@@ -91,26 +95,27 @@ std::map<std::string, std::string> secrets_of(const Json& named, const Json& res
 }
 
 SecretMask::SecretMask(const std::vector<std::string>& values) {
-  std::set<std::string> parts;
-  const auto add = [&parts](const std::string& part, size_t shortest) {
+  std::set<std::string> parts, wholes;
+  const auto add = [](std::set<std::string>& to, const std::string& part, size_t shortest) {
     if (part.size() < shortest) return;
-    parts.insert(part);
+    to.insert(part);
     const std::string quoted = dump_json(Json(part));
-    parts.insert(quoted.substr(1, quoted.size() - 2));
+    to.insert(quoted.substr(1, quoted.size() - 2));
   };
   for (const std::string& value : values) {
     for (const std::string& whole : {value, trim(value)}) {
-      add(whole, 1);
-      for (const std::string& encoded : base64_of(whole)) add(encoded, kShortestEncoded);
+      add(wholes, whole, 1);
+      for (const std::string& encoded : base64_of(whole)) add(parts, encoded, kShortestEncoded);
     }
-    for (const std::string& line : split_lines(value)) add(trim(line), kShortestSecretLine);
+    for (const std::string& line : split_lines(value)) add(parts, trim(line), kShortestSecretLine);
   }
+  parts.insert(wholes.begin(), wholes.end());
   parts_.assign(parts.begin(), parts.end());
+  values_.assign(wholes.begin(), wholes.end());
 }
 
-bool SecretMask::finds_in(std::string_view text) const {
-  return std::any_of(parts_.begin(), parts_.end(), [&](const std::string& part) { return has(text, part); });
-}
+bool SecretMask::finds_in(std::string_view text) const { return has_any(text, parts_); }
+bool SecretMask::finds_value_in(std::string_view text) const { return has_any(text, values_); }
 
 std::string SecretMask::text(const std::string& text) const {
   if (parts_.empty()) return text;

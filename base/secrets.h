@@ -36,12 +36,14 @@ class SecretMask {
   explicit SecretMask(const std::vector<std::string>& values);
 
   bool finds_in(std::string_view text) const;
+  // Only a whole value, also as JSON writes it.
+  bool finds_value_in(std::string_view text) const;
   std::string text(const std::string& text) const;
   // In all its texts and keys. Numbers stay.
   Json json(const Json& value) const;
 
  private:
-  std::vector<std::string> parts_;
+  std::vector<std::string> parts_, values_;  // values_: those of parts_ that are a whole value
 };
 
 }  // namespace muster

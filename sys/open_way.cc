@@ -27,8 +27,8 @@ constexpr int kListFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // Without O_NONBLOCK, a FIFO in the place of a file would hold the caller.
 constexpr int kReadFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-bool only_ours(const struct stat& folder) {
-  return (folder.st_uid == 0 || folder.st_uid == ::geteuid()) && (folder.st_mode & 022) == 0;
+bool only_ours(const struct stat& info) {
+  return (info.st_uid == 0 || info.st_uid == ::geteuid()) && (info.st_mode & 022) == 0;
 }
 
 // Puts the parts of `path` on top of `rest`, from which the last one is taken first.
@@ -245,8 +245,8 @@ Result<FileState> OpenWay::look() const {
   return file_error("looking at", path_, errno);
 }
 
-Result<FileText> OpenWay::read() const {
-  const OpenFd fd(::openat(folder(), name_.c_str(), kReadFile));
+Result<OpenFd> OpenWay::open_file(Writers writers) const {
+  OpenFd fd(::openat(folder(), name_.c_str(), kReadFile));
   struct stat info = {};
   if (!fd.open() || ::fstat(fd.get(), &info) != 0) {
     const int number = errno;
@@ -254,6 +254,18 @@ Result<FileText> OpenWay::read() const {
     return file_error("opening", path_, number);
   }
   if (!S_ISREG(info.st_mode)) return fail(Code::conflict, path_ + " is not a regular file");
+  if (writers == Writers::any || only_ours(info)) return fd;
+  return fail(
+      Code::denied,
+      fmt::format("{} can be changed by users other than root while it is read (UID {}, mode {:04o}): "
+                  "give it to root, and take the right to write from all others",
+                  path_, info.st_uid, info.st_mode & 07777));
+}
+
+Result<FileText> OpenWay::read() const {
+  TRY(const OpenFd fd, open_file(Writers::any));
+  struct stat info = {};
+  if (::fstat(fd.get(), &info) != 0) return file_error("opening", path_, errno);
   TRY(std::string text, read_bytes(fd.get(), path_));
   return FileText{state_of(info), std::move(text), by_link_};
 }

@@ -28,6 +28,7 @@ class OpenWay {
  public:
   enum class Missing { error, make };
   enum class Existing { replaced, kept };
+  enum class Writers { any, ours };
   // Writes the content to the descriptor.
   using Fill = std::function<Status(int)>;
 
@@ -49,6 +50,9 @@ class OpenWay {
   const std::string& path() const { return path_; }
 
   Result<FileState> look() const;  // of the entry; `exists` is false if there is none
+  // To be read. conflict: not a regular file. Writers::ours: what is read stays as it is, since only root and
+  // this user can write to it; any other is denied.
+  Result<OpenFd> open_file(Writers writers) const;
   // conflict: not a regular file.
   Result<FileText> read() const;
   Result<std::string> read_link() const;

@@ -345,10 +345,14 @@ class LinuxProcess : public Process {
   Result<Output> run(const Command& command) override {
     if (command.argv.empty() || command.argv[0].empty())
       return fail(Code::invalid, "empty command: no program given");
-    TRY(OpenFd in, make_input(command.input));
+    OpenFd in;
+    if (command.input_file < 0) {
+      TRY(in, make_input(command.input));
+    }
     TRY(Pipe out, make_pipe());
     TRY(Pipe err, make_pipe());
-    TRY(pid_t pid, spawn(command, in.get(), out.writer.get(), err.writer.get()));
+    TRY(pid_t pid,
+        spawn(command, in.open() ? in.get() : command.input_file, out.writer.get(), err.writer.get()));
     out.writer.close();
     err.writer.close();
     return Child(command, pid, std::move(out.reader), std::move(err.reader)).wait();

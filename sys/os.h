@@ -77,6 +77,8 @@ struct Command {
   size_t max_output = 0;
   // An open folder to run in, instead of `cwd`. -1: none.
   int folder = -1;
+  // An open file to be stdin, instead of `input`. -1: none.
+  int input_file = -1;
 };
 
 struct Output {

@@ -79,7 +79,9 @@ class RealWorkRunner : public WorkRunner {
       WorkOutcome outcome = {
           fail(Code::failed, "internal error in muster's agent: see the agent's log on the node"),
           Json::object()};
-      contain_exceptions("an order", [&] { outcome = carry_out(job->order, job->part, emit); });
+      contain_exceptions(
+          "an order", [&] { outcome = carry_out(job->order, job->part, emit); },
+          [&](const char* thrown) { return SecretMask(job->order.secrets).text(thrown); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
   }

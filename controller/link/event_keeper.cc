@@ -16,8 +16,20 @@ void EventKeeper::look_after(DurationMs pause) {
   });
 }
 
+// When the oldest day that is kept began; 0: all are kept. One day more than `keep`: the newest is not over.
+TimeMs EventKeeper::oldest_kept() const {
+  const DurationMs keep = keep_();
+  TimeMs day = reactor_.now() + 1;
+  for (DurationMs kept = -kDay; kept < keep; kept += kDay) {
+    const auto newest = store_.newest_event_before(day);
+    if (!newest.ok()) return 0;
+    day = *newest - *newest % kDay;
+  }
+  return day;
+}
+
 void EventKeeper::look() {
-  const PurgeEvents purge{reactor_.now() - keep_(), reactor_.now(), kSlice};
+  const PurgeEvents purge{oldest_kept(), reactor_.now(), kSlice};
   const auto any = store_.would_purge(purge);
   if (!any.ok() || !*any) return look_after(kLookAgain);
   store_.write({purge}, alive_.wrap([this](const Status& purged) {

@@ -1,6 +1,9 @@
 // EventKeeper: deletes events that are older than `limits.events.keep`, in slices that the store's writer
 // does between other writes, so that neither the reactor nor a run waits for it.
 //
+// Age is counted in days of the log, and days without events are none. So a clock that is years ahead makes
+// no event old, however long it is believed and however often musterd starts with it.
+//
 // Events are for `muster logs` only: reports, causes, notices and rollouts are made from journals and rows of
 // their own. Thread: the reactor's.
 #pragma once
@@ -29,6 +32,7 @@ class EventKeeper {
 
   void look_after(DurationMs pause);
   void look();
+  TimeMs oldest_kept() const;
 
   Reactor& reactor_;
   Store& store_;

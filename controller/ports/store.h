@@ -246,6 +246,8 @@ class Store : public RunArchive {
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   // True if writing this would delete events or give space back. Quick, however long the log is.
   virtual Result<bool> would_purge(const PurgeEvents& purge) = 0;
+  // Returns the time of the newest event from before that time; not_found if there is none. Quick, too.
+  virtual Result<TimeMs> newest_event_before(TimeMs time) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
   // Returns one of secrets(), without reading the others.
   virtual Result<SecretRow> secret(const std::string& name) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
+
 #include "base/json_dump.h"
 #include "base/record.h"
 #include "controller/ports/store.h"
@@ -328,6 +330,14 @@ Result<bool> read_would_purge(Connection& db, const PurgeEvents& purge) {
   TRY(const int64_t spare, db.number("PRAGMA freelist_count"));
   TRY(const int64_t mode, db.number("PRAGMA auto_vacuum"));
   return spare > kFreePages && mode == kIncremental;
+}
+
+Result<TimeMs> read_newest_event_before(Connection& db, TimeMs time) {
+  std::optional<TimeMs> found;
+  TRY_(db.query("SELECT time FROM event WHERE time < ? ORDER BY time DESC LIMIT 1", {time},
+                [&](const Row& row) { found = row.number(0); }));
+  if (!found) return fail(Code::not_found, "no event is older");
+  return *found;
 }
 
 Result<RolloutRow> read_rollout(Connection& db, int64_t id) {

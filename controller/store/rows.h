@@ -28,6 +28,7 @@ Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
 Result<SecretRow> read_secret(sqlite::Connection& db, const std::string& name);
 Result<std::vector<EventRow>> read_events(sqlite::Connection& db, const EventQuery& query);
 Result<bool> read_would_purge(sqlite::Connection& db, const PurgeEvents& purge);
+Result<TimeMs> read_newest_event_before(sqlite::Connection& db, TimeMs time);
 
 Result<RolloutRow> read_rollout(sqlite::Connection& db, int64_t id);
 Result<std::vector<RolloutRow>> read_rollouts(sqlite::Connection& db);

@@ -177,6 +177,7 @@ class SqliteStore : public Store {
     return read_certificate(reader_, serial);
   }
   Result<bool> would_purge(const PurgeEvents& purge) override { return read_would_purge(reader_, purge); }
+  Result<TimeMs> newest_event_before(TimeMs time) override { return read_newest_event_before(reader_, time); }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
   Result<SecretRow> secret(const std::string& name) override { return read_secret(reader_, name); }
   Result<std::vector<EventRow>> events(const EventQuery& query) override {

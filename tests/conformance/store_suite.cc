@@ -372,6 +372,9 @@ void events_are_found(StoreHarness& h) {
   const int64_t tenth = h.store().events({.limit = 10})->back().seq;
   CHECK(found({.after = tenth, .limit = 100, .newest = true}) == "10 11 ");
   CHECK(found({.limit = 100, .since = 1000}).empty());
+  CHECK(*h.store().newest_event_before(1000) == 110);
+  CHECK(*h.store().newest_event_before(90) == 80);
+  CHECK(h.store().newest_event_before(0).error().code == Code::not_found);
 }
 
 void old_events_are_purged(StoreHarness& h) {

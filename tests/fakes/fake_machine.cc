@@ -19,6 +19,7 @@
 #include "agent/steps/step_modules.h"
 #include "base/digest.h"
 #include "base/lower.h"
+#include "sys/open_fd.h"
 
 namespace muster::tests {
 namespace {
@@ -279,9 +280,10 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return get(argv[2]).starts_with("Package: ") ? good(get(argv[2])) : bad("not a Debian format archive");
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
-  if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
-      program == "udevadm" || program == "update-grub" || program == "umount")
+  if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "udevadm" ||
+      program == "update-grub" || program == "umount")
     return system(argv);
+  if (program == "tar") return unpack(command);
   return fail(Code::not_found, "no program " + program);
 }
 
@@ -376,9 +378,13 @@ Output FakeMachine::system(const std::vector<std::string>& argv) {
       if (line.find(" " + argv.back() + " ") == std::string::npos) rest += line + "\n";
     return put("/proc/self/mountinfo", rest), good();
   }
-  if (argv[0] == "tar")
-    return put(after(argv, "--directory") + "/bin/tool", "from " + get(after(argv, "--file"))), good();
   return good();
+}
+
+Output FakeMachine::unpack(const Command& command) const {
+  if (after(command.argv, "--file") != "/proc/self/fd/0") return bad("tar: cannot open");
+  const std::string bytes = read_bytes(command.input_file, "standard input").value_or("");
+  return put(after(command.argv, "--directory") + "/bin/tool", "from " + bytes), good();
 }
 
 Output FakeMachine::systemctl(const std::vector<std::string>& argv) {

@@ -116,6 +116,7 @@ class FakeMachine : public Process {
   Output read_sources(const std::vector<std::string>& argv) const;
   Output list_cdi_devices() const;
   Output system(const std::vector<std::string>& argv);
+  Output unpack(const Command& command) const;
   void reexec();
   void mount_moosefs(const std::string& unit, bool there);
   Output mfsmaster(const std::vector<std::string>& argv);

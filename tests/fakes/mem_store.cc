@@ -228,6 +228,13 @@ Result<bool> MemStore::would_purge(const PurgeEvents& purge) {
   return std::any_of(tables_.events.begin(), tables_.events.end(),
                      [&](const auto& event) { return event.second.time < purge.before; });
 }
+Result<TimeMs> MemStore::newest_event_before(TimeMs time) {
+  std::optional<TimeMs> found;
+  for (const auto& [seq, event] : tables_.events)
+    if (event.time < time) found = std::max(found.value_or(event.time), event.time);
+  if (!found) return fail(Code::not_found, "no event is older");
+  return *found;
+}
 Result<std::vector<SecretRow>> MemStore::secrets() { return values(tables_.secrets); }
 
 Result<std::vector<EventRow>> MemStore::events(const EventQuery& query) {

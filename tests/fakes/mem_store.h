@@ -51,6 +51,7 @@ class MemStore : public Store {
   Result<std::vector<TokenRow>> join_tokens(const NodeName& node) override;
   Result<CertificateRow> certificate(const std::string& serial) override;
   Result<bool> would_purge(const PurgeEvents& purge) override;
+  Result<TimeMs> newest_event_before(TimeMs time) override;
   Result<std::vector<SecretRow>> secrets() override;
   using Store::events;
   Result<std::vector<EventRow>> events(const EventQuery& query) override;

@@ -38,6 +38,7 @@ class StoreInFront : public Store {
     return store_.certificate(serial);
   }
   Result<bool> would_purge(const PurgeEvents& purge) override { return store_.would_purge(purge); }
+  Result<TimeMs> newest_event_before(TimeMs time) override { return store_.newest_event_before(time); }
   Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
   Result<SecretRow> secret(const std::string& name) override { return store_.secret(name); }
   using Store::events;

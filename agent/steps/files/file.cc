@@ -2,6 +2,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/cloud_init.h"
@@ -18,18 +20,20 @@ std::vector<OwnFile> keeps_written(const Files& files, const std::string& path) 
 }
 
 struct WantedFile {
-  std::string path, content, mode = "0644", owner, group, ensure = "present";
+  std::string path, content, mode, owner, group, ensure = "present";
   Access access = {};
   bool absent = false;
 };
 MUSTER_PARAMETERS(WantedFile, required(path, "absolute path"),
-                  optional(content, "whole content", kMayBeSecret), optional(mode, "octal mode"),
+                  optional(content, "whole content", kMayBeSecret),
+                  optional(mode, "octal mode; default: 0644, or 0600 if the content has a secret"),
                   optional(owner, "user name or UID; default: unchanged (root for a new file)"),
                   optional(group, "group name or GID"), optional(ensure, "present | absent"))
 
 Status complete_file(const StepContext& context, WantedFile& want) {
   want.absent = want.ensure == "absent";
   if (!want.path.starts_with('/')) return fail(Code::invalid, "file: 'path' must be absolute");
+  if (want.mode.empty()) want.mode = fmt::format("{:04o}", mode_of_new(context.secrets, want.content));
   TRY(want.access, access_of(context.files, want.mode, want.owner, want.group));
   return Ok{};
 }

@@ -62,7 +62,7 @@ std::string text_difference(const SecretMask& secrets, unsigned modes, const std
 }
 
 unsigned mode_of_new(const SecretMask& secrets, const std::string& text) {
-  return secrets.finds_in(text) ? 0600 : 0644;
+  return secrets.finds_value_in(text) ? 0600 : 0644;
 }
 
 bool differs_from(const Files& files, const OwnFile& want) {

@@ -24,7 +24,8 @@ std::string first_difference(const std::string& have, const std::string& want);
 // text may have an earlier value of it.
 std::string text_difference(const SecretMask& secrets, unsigned modes, const std::string& have,
                             const std::string& want);
-// The mode of a new file with this text whose declaration has none.
+// The mode of a file with this text whose declaration has none. A line that it has in common with a secret,
+// as all certificates begin alike, makes it no secret.
 unsigned mode_of_new(const SecretMask& secrets, const std::string& text);
 void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds the difference, if any
 bool differs_from(const Files& files, const OwnFile& want);

@@ -1,8 +1,9 @@
 // archive: a folder with exactly the content of a tar archive.
 //
 // The archive is unpacked next to its destination, with a stamp file that contains its digest, and moved
-// there as a whole: a crash leaves the old folder or the new one. The archive may be deleted afterwards; the
-// check only reads the stamp.
+// there as a whole: a crash leaves the old folder or the new one. It is opened once: what is unpacked has
+// that digest, whatever has the archive's name by then. The archive may be deleted afterwards; the check only
+// reads the stamp.
 #include <fmt/format.h>
 
 #include "agent/core/parameters.h"
@@ -19,7 +20,9 @@ struct WantedArchive {
   std::string source, sha256, into;
   int64_t strip = 0;
 };
-MUSTER_PARAMETERS(WantedArchive, required(source, "path of the archive on the node (see `download`)"),
+MUSTER_PARAMETERS(WantedArchive,
+                  required(source,
+                           "path of the archive on the node (see `download`); only root may write to it"),
                   required(sha256, "digest of the archive, 64 hexadecimal digits"),
                   required(into, "absolute path of the destination folder"),
                   optional(strip, "number of leading path components to drop"))
@@ -55,15 +58,20 @@ Result<CheckResult> check_archive(StepContext& context, const WantedArchive& wan
              : differs(want.into + " contains a different archive: " + have.substr(0, 71));
 }
 
-Status unpack(StepContext& context, const WantedArchive& want, const std::string& place) {
+Status unpack(StepContext& context, const WantedArchive& want, const OpenFd& source,
+              const std::string& place) {
   TRY_(context.files.remove_tree(place));
   TRY(const OpenWay inside, OpenWay::into(context.files.root(), place, 0755));
   const bool is_safe = !inside.others_can_replace();  // tar gets to it by its path
-  TRY_(run_ok(context.process,
-              {.argv = {"tar", "--extract", "--file", want.source, "--directory", is_safe ? place : ".",
-                        "--no-same-owner", fmt::format("--strip-components={}", want.strip)},
-               .deadline = 30 * kMinute,
-               .folder = is_safe ? -1 : inside.folder()}));
+  // "-" would do for a compressed archive only if its compression were named.
+  const auto unpacked =
+      run_ok(context.process,
+             {.argv = {"tar", "--extract", "--file", "/proc/self/fd/0", "--directory", is_safe ? place : ".",
+                       "--no-same-owner", fmt::format("--strip-components={}", want.strip)},
+              .deadline = 30 * kMinute,
+              .folder = is_safe ? -1 : inside.folder(),
+              .input_file = source.get()});
+  if (!unpacked.ok()) return Error(unpacked.error()).with(want.source);
   if (context.files.list(place).empty())
     return fail(Code::failed, want.source + " is empty after dropping 'strip' path components");
   return context.files.write(place + kStamp, stamp_text(want));
@@ -75,11 +83,13 @@ Status apply_archive(StepContext& context, const WantedArchive& want) {
   const bool ours = context.files.exists(want.into + kStamp);
   if (state.exists && !ours && !(state.directory && context.files.list(want.into).empty()))
     return fail(Code::conflict, want.into + " contains files that this step did not put there");
-  TRY(const std::string have, sha256_file(context.files.real(want.source)));
+  TRY(const OpenWay way, OpenWay::through(context.files.root(), want.source));
+  TRY(const OpenFd source, way.open_file(OpenWay::Writers::ours));
+  TRY(const std::string have, sha256_open(source.get(), want.source));
   if (have != want.sha256)
     return fail(Code::corrupt, fmt::format("{} has digest {}, not {}", want.source, have, want.sha256));
   const std::string fresh = want.into + ".muster-new", old = want.into + ".muster-old";
-  TRY_(unpack(context, want, fresh));
+  TRY_(unpack(context, want, source, fresh));
   TRY_(context.files.remove_tree(old));
   if (state.exists) TRY_(context.files.move(want.into, old));
   TRY_(context.files.move(fresh, want.into));

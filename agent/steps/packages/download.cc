@@ -5,6 +5,7 @@
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
+#include "sys/open_way.h"
 
 namespace muster::steps {
 namespace {
@@ -29,11 +30,18 @@ Status complete_download(const StepContext&, WantedDownload& want) {
   return Ok{};
 }
 
+// Of one open, since in a folder of a user something else may lie there at the next look.
+Result<std::string> digest_at(const Files& files, const std::string& path) {
+  TRY(const OpenWay way, OpenWay::to(files.root(), path));
+  TRY(const OpenFd file, way.open_file(OpenWay::Writers::any));
+  return sha256_open(file.get(), path);
+}
+
 Result<CheckResult> check_download(StepContext& context, const WantedDownload& want) {
   const FileState state = look(context.files, want.path);
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.regular) return differs(want.path + " is not a regular file");
-  TRY(const std::string have, sha256_file(context.files.real(want.path)));
+  TRY(const std::string have, digest_at(context.files, want.path));
   Diff diff;
   if (have != want.sha256) diff.add(fmt::format("{}: {} -> {}", want.path, have, want.sha256));
   if (const auto text = permission_diff(state, want.mode_bits, -1, -1); !text.empty())
@@ -44,7 +52,7 @@ Result<CheckResult> check_download(StepContext& context, const WantedDownload& w
 Status apply_download(StepContext& context, const WantedDownload& want) {
   const FileState state = look(context.files, want.path);
   if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
-  if (state.regular && sha256_file(context.files.real(want.path)).value_or("") == want.sha256)
+  if (state.regular && digest_at(context.files, want.path).value_or("") == want.sha256)
     return context.files.set_permissions(want.path, want.mode_bits);
   return fetch(context, want.url, want.sha256, want.path, want.mode_bits, want.deadline_seconds * kSecond);
 }

@@ -1,7 +1,10 @@
 // Steps whose programs work below a folder that others can change: a program gets an open folder, not a path.
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <functional>
 
 #include "agent/core/step.h"
 #include "agent/steps/files/own_file.h"
@@ -22,6 +25,24 @@ struct HereRun {
   StepContext context{files, *process, "node01"};
   HereRun() { REQUIRE(::chmod(dir.path("").c_str(), 0777) == 0); }
   std::string at(const std::string& name) const { return dir.path(name); }
+  // A compressed archive with this text as bin/tool; in src, the folder that it was made of.
+  std::string tar(const std::string& name, const std::string& text) const {
+    dir.write("src/bin/tool", text);
+    REQUIRE(run_ok(*process, {.argv = {"tar", "-C", at("src"), "-czf", at(name), "bin"}}).ok());
+    REQUIRE(::chmod(at(name).c_str(), 0644) == 0);
+    return at(name);
+  }
+};
+
+// Another user, who acts when a program is about to run.
+struct Meddled : Process {
+  Process& real;
+  std::function<void()> meddle;
+  Meddled(Process& process, std::function<void()> what) : real(process), meddle(std::move(what)) {}
+  Result<Output> run(const Command& command) override {
+    meddle();
+    return real.run(command);
+  }
 };
 
 // apt's downloader, which writes below the folder that it runs in.
@@ -42,9 +63,7 @@ struct FolderFetch : Process {
 
 TEST_CASE("archive: below a folder that others can change it is unpacked in an open folder", "[links]") {
   HereRun here;
-  here.dir.write("src/bin/tool", "one");
-  const std::string tar = here.at("a.tar"), into = here.at("app");
-  REQUIRE(run_ok(*here.process, {.argv = {"tar", "-C", here.at("src"), "-cf", tar, "bin"}}).ok());
+  const std::string tar = here.tar("a.tar", "one"), into = here.at("app");
   const Json params = {{"source", tar}, {"into", into}, {"sha256", *sha256_file(tar)}};
   const StepModule* archive = find_step_module("archive");
   CHECK(archive->check(here.context, params)->holds == Holds::no);
@@ -52,6 +71,25 @@ TEST_CASE("archive: below a folder that others can change it is unpacked in an o
   CHECK(here.dir.read("app/bin/tool") == "one");
   CHECK(archive->check(here.context, params)->holds == Holds::yes);
   CHECK(here.files.list(here.at("")) == std::vector<std::string>{"a.tar", "app", "src"});
+}
+
+TEST_CASE("archive: what was verified is unpacked, whatever has its name by then", "[links]") {
+  HereRun here;
+  const std::string tar = here.tar("a.tar", "one"), other = here.tar("b.tar", "two");
+  const Json params = {{"source", tar}, {"into", here.at("app")}, {"sha256", *sha256_file(tar)}};
+  Meddled process(*here.process, [&] { REQUIRE(::rename(other.c_str(), tar.c_str()) == 0); });
+  StepContext context{here.files, process, "node01"};
+  REQUIRE(find_step_module("archive")->apply(context, params).ok());
+  CHECK(here.dir.read("app/bin/tool") == "one");
+}
+
+TEST_CASE("archive: one that another user could change while it is read is refused", "[links]") {
+  HereRun here;
+  const std::string tar = here.tar("a.tar", "one");
+  const Json params = {{"source", tar}, {"into", here.at("app")}, {"sha256", *sha256_file(tar)}};
+  REQUIRE(::chmod(tar.c_str(), 0664) == 0);
+  CHECK(find_step_module("archive")->apply(here.context, params).error().code == Code::denied);
+  CHECK_FALSE(here.files.exists(here.at("app")));
 }
 
 TEST_CASE("archive: through a user's link nothing is unpacked", "[links]") {

@@ -1,8 +1,5 @@
 #include "agent/link/http_link.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <future>
 #include <mutex>
@@ -12,6 +9,7 @@
 #include "sys/http/http.h"
 #include "sys/pki.h"
 #include "tests/catch.h"
+#include "tests/fakes/captured_log.h"
 #include "tests/fakes/temp_dir.h"
 
 using namespace muster;
@@ -147,26 +145,6 @@ struct StuckLink : RenewableLink {
   void post(const wire::EventBatch&, Acked) override {}
 };
 
-// What is logged while this lives.
-class Logged {
- public:
-  Logged() : own_(::dup(2)) {
-    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    ::dup2(file, 2);
-    ::close(file);
-  }
-  ~Logged() {
-    ::dup2(own_, 2);
-    ::close(own_);
-  }
-  std::string text() const { return Files("/").read(path_).value_or(""); }
-
- private:
-  TempDir dir_;
-  const std::string path_ = dir_.path("log");
-  int own_;
-};
-
 AgentConfig config_of(const Node& node) {
   return {"node01", node.controller.url(), "", wire::Mode::installed};
 }
@@ -228,7 +206,7 @@ TEST_CASE(
     "[agent]") {
   Node node(1);
   StuckLink stuck;
-  const Logged logged;
+  const CapturedLog logged;
   Renewal renewal(node.reactor, node.files, stuck, "/muster", config_of(node));
   node.look_and_settle(renewal);
   CHECK(stuck.requested);

@@ -10,78 +10,16 @@
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/unit/agent/planted_secrets.h"
 #include "tests/unit/agent/step_run.h"
 
 namespace muster {
 namespace {
 
-using Run = testing::StepRun;
-const std::string kApp = "the-app-secret", kOld = "the-old-secret";
+using namespace testing;
+using Run = StepRun;
 
 SecretMask mask_of(const std::string& value) { return SecretMask(std::vector<std::string>{value}); }
-
-bool shows(const std::string& text, const std::string& secret = kApp) {
-  return text.find(secret) != std::string::npos || text.find(to_base64(secret)) != std::string::npos;
-}
-
-// Where a module can say something.
-enum class Says { difference, error, failure, verification, note, result };
-constexpr Says kAllSays[] = {Says::difference,   Says::error, Says::failure,
-                             Says::verification, Says::note,  Says::result};
-
-// A module of the same name and parameters that repeats what it is given.
-StepModule twin_of(const StepModule& module, Says says) {
-  StepModule out;
-  out.name = module.name;
-  out.parameters = module.parameters;
-  const auto repeats = [says](Says where, const Json& params) -> Status {
-    if (says != where) return Ok{};
-    return fail(Code::failed, dump_json(params) + to_base64(kApp));
-  };
-  if (says == Says::result) {
-    out.measure = [](StepContext&, const Json& params) -> Result<Json> { return Json{{"given", params}}; };
-    return out;
-  }
-  out.check = [=](StepContext& context, const Json& params) -> Result<CheckResult> {
-    steps::say(context, dump_json(params));
-    TRY_(repeats(Says::error, params));
-    if (says == Says::note) return CheckResult{Holds::yes, "", dump_json(params)};
-    return CheckResult{Holds::no, dump_json(params)};
-  };
-  out.apply = [=](StepContext&, const Json& params) { return repeats(Says::failure, params); };
-  out.verify = [=](StepContext&, const Json& params) { return repeats(Says::verification, params); };
-  return out;
-}
-
-Json of_type(const std::string& type, const std::string& text) {
-  if (type == "list") return Json::array({text});
-  if (type == "object") return Json::object({{"key", text}});
-  if (type == "bool") return Json(false);
-  if (type == "int" || type == "number") return Json(0);
-  return Json(text);
-}
-
-// The parameters of a call with the secret in this one; null if its type holds no text.
-Json planted(const StepModule& module, const std::string& name) {
-  Json params = Json::object();
-  for (const Json& parameter : module.parameters) {
-    const bool here = parameter.value("name", "") == name;
-    const Json value = of_type(parameter.value("type", "any"), here ? kApp : "other");
-    if (here && !shows(dump_json(value))) return Json();
-    if (here || parameter.value("required", false)) params[parameter.value("name", "")] = value;
-  }
-  return params;
-}
-
-// A process that remembers what its programs could have shown.
-struct Watched : Process {
-  std::vector<Command> commands;
-  Output output;
-  Result<Output> run(const Command& command) override {
-    commands.push_back(command);
-    return output;
-  }
-};
 
 // All that leaves the agent of a step, in one text.
 std::string reported(const StepModule& module, const Json& params, const SecretMask& secrets) {
@@ -252,6 +190,25 @@ TEST_CASE("file: what a private file had is not shown when it becomes public", "
   const auto found = r.check("file", {{"path", "/etc/app.key"}, {"content", "none\n"}, {"mode", "0644"}});
   CHECK(found->holds == Holds::no);
   CHECK_FALSE(shows(found->diff, kOld));
+}
+
+TEST_CASE("file: with a secret and no mode it is its owner's only; a mode that is given wins", "[secrets]") {
+  Run r;
+  r.context.secrets = mask_of(kApp + "\n");
+  const auto mode_of = [&r](Json params) {
+    params["path"] = "/etc/app.key";
+    REQUIRE(r.apply("file", params).ok());
+    CHECK(r.check("file", params)->holds == Holds::yes);
+    return r.machine.files().look("/etc/app.key")->mode;
+  };
+  CHECK(mode_of({{"content", "user=app\n"}}) == 0644);
+  CHECK(mode_of({{"content", kApp + "\n"}}) == 0600);  // it was open
+  CHECK(mode_of({{"content", kApp + "\n"}, {"mode", ""}}) == 0600);
+  CHECK(mode_of({{"content", kApp + "\n"}, {"mode", "0640"}}) == 0640);
+  const Json open = {{"path", "/etc/app.key"}, {"content", kApp + "\n"}, {"mode", "0644"}};
+  REQUIRE(r.apply("file", open).ok());
+  const Json closed = {{"path", "/etc/app.key"}, {"content", kApp + "\n"}};
+  CHECK(r.check("file", closed)->diff == "/etc/app.key: mode 0644 -> 0600");
 }
 
 TEST_CASE("config: a secret is not shown, and a new file with one is its owner's only", "[secrets]") {

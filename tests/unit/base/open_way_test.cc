@@ -205,6 +205,25 @@ TEST_CASE("a pipe in the place of a file holds nothing up", "[base][links]") {
   CHECK(files.open_text("/").error().code == Code::conflict);
 }
 
+TEST_CASE("a file is read as one that stays as it is only if no other user can write to it",
+          "[base][links]") {
+  using Writers = OpenWay::Writers;
+  const TempDir dir;
+  REQUIRE(Files(dir.path("")).write("/x", "text", 0644));
+  const auto way = OpenWay::to(dir.path(""), "/x");
+  REQUIRE(way.ok());
+  CHECK(way->open_file(Writers::ours).ok());
+  for (const ::mode_t mode : {0664, 0646}) {
+    REQUIRE(::chmod(dir.path("x").c_str(), mode) == 0);
+    CHECK(way->open_file(Writers::ours).error().code == Code::denied);
+    CHECK(way->open_file(Writers::any).ok());
+  }
+  if (!is_root()) return;
+  REQUIRE(::chmod(dir.path("x").c_str(), 0600) == 0);
+  REQUIRE(::chown(dir.path("x").c_str(), kUser, kUser) == 0);
+  CHECK(way->open_file(Writers::ours).error().code == Code::denied);
+}
+
 TEST_CASE("a new file or folder is open to its own user only, until it is complete", "[base][links]") {
   const TempDir dir;
   const ::mode_t before = ::umask(0);

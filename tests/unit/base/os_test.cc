@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "tests/catch.h"
 
 namespace muster {
@@ -144,6 +145,19 @@ TEST_CASE("Process runs in an open folder, wherever that has got to", "[base]") 
   CHECK(text(process->run({.argv = {"sh", "-c", "echo x > made"}, .folder = fd})).empty());
   ::close(fd);
   CHECK(files.read("/new/made").value_or("") == "x\n");
+}
+
+TEST_CASE("Process gives an open file to a program, which can open it again whatever its name", "[base]") {
+  TestFolder folder;
+  const Files files(folder.path());
+  REQUIRE(files.write("/a", "one"));
+  const int fd = ::open((folder.path() + "/a").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(files.write("/a", "two"));
+  auto process = make_process();
+  CHECK(sha256_open(fd, "a").value_or("") == sha256("one"));  // leaves its position
+  CHECK(text(process->run({.argv = {"cat"}, .input_file = fd})) == "one");
+  CHECK(text(process->run({.argv = {"cat", "/proc/self/fd/0"}, .input_file = fd})) == "one");
+  ::close(fd);
 }
 
 TEST_CASE("Process moves more than a pipe holds, both ways, and survives a child that reads nothing") {

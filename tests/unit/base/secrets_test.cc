@@ -86,4 +86,16 @@ TEST_CASE("a mask finds values, and the forms that it hides", "[secrets]") {
   CHECK_FALSE(SecretMask().finds_in("anything"));
 }
 
+TEST_CASE("a text has a value only as a whole, not with a line that both have", "[secrets]") {
+  const std::string both = "-----BEGIN CERTIFICATE-----\nMIIB\n-----BEGIN PRIVATE KEY-----\nMIIC\n";
+  const SecretMask secrets = mask_of(both);
+  CHECK(secrets.finds_value_in("# ours\n" + both));
+  CHECK(secrets.finds_value_in("# ours\n" + both.substr(0, both.size() - 1)));
+  CHECK(secrets.finds_value_in(R"({"pem": "-----BEGIN CERTIFICATE-----\nMIIB\n)"
+                               R"(-----BEGIN PRIVATE KEY-----\nMIIC\n"})"));
+  CHECK_FALSE(secrets.finds_value_in("-----BEGIN CERTIFICATE-----\nMIID\n"));
+  CHECK(secrets.finds_in("-----BEGIN CERTIFICATE-----\nMIID\n"));
+  CHECK_FALSE(SecretMask().finds_value_in("anything"));
+}
+
 }  // namespace muster
