@@ -8,6 +8,7 @@
 
 #include <string_view>
 
+#include "sys/folder_trust.h"
 #include "sys/open_names.h"
 
 namespace muster {
@@ -64,6 +65,8 @@ Error swapped(const std::string& path) {
 
 Result<PrivateFolder> make_private_folder(int folder, const std::string& path) {
   remove_left(folder);
+  // In a folder that others cannot write to, FAT gives it another mode, and it is the one that was made.
+  const bool foreign = trust_of(folder).others != Others::none;
   for (int i = 0; i < kTries; ++i) {
     PrivateFolder made;
     made.name = std::string(kOwnName) + random_digits();
@@ -72,11 +75,11 @@ Result<PrivateFolder> make_private_folder(int folder, const std::string& path) {
       return file_error("creating a folder in", path, errno);
     }
     made.fd = OpenFd(::openat(folder, made.name.c_str(), kOwnFolder));
-    if (!made.fd.open() || !is_new_folder(made.fd.get())) continue;
+    if (!made.fd.open() || (foreign && !is_new_folder(made.fd.get()))) continue;
     made.mark =
         OpenFd(::openat(made.fd.get(), kMark, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     const int number = errno;
-    if (made.mark.open() && holds(made.mark.get()) && is_private(made.fd.get())) return made;
+    if (made.mark.open() && holds(made.mark.get()) && (!foreign || is_private(made.fd.get()))) return made;
     // ENOENT: removed as an empty one that was left, by another process.
     if (made.mark.open() || number == ENOENT || number == EEXIST) continue;
     ::unlinkat(folder, made.name.c_str(), AT_REMOVEDIR);
