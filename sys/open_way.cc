@@ -1,12 +1,9 @@
 #include "sys/open_way.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "sys/account_files.h"
+#include "sys/open_names.h"
+#include "sys/private_folder.h"
 
 namespace muster {
 namespace {
@@ -29,17 +27,6 @@ constexpr int kReadFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOE
 
 bool only_ours(const struct stat& info) {
   return (info.st_uid == 0 || info.st_uid == ::geteuid()) && (info.st_mode & 022) == 0;
-}
-
-// Puts the parts of `path` on top of `rest`, from which the last one is taken first.
-void push_parts(std::vector<std::string>& rest, std::string_view path) {
-  std::vector<std::string> parts;
-  while (!path.empty()) {
-    const size_t slash = std::min(path.find('/'), path.size());
-    if (const auto part = path.substr(0, slash); !part.empty() && part != ".") parts.emplace_back(part);
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
-  rest.insert(rest.end(), parts.rbegin(), parts.rend());
 }
 
 FileState state_of(const struct stat& s) {
@@ -60,44 +47,10 @@ bool is_given(FileOwner owner) { return owner.uid >= 0 || owner.gid >= 0; }
 uid_t user_of(FileOwner owner) { return static_cast<uid_t>(owner.uid); }
 gid_t group_of(FileOwner owner) { return static_cast<gid_t>(owner.gid); }
 
-// For a name that is free; who guesses it gains nothing. Not from base/digest.h: each program that writes a
-// file would carry OpenSSL. Early at boot there may be no random bytes yet.
-std::string some_digits() {
-  uint32_t bits = 0;
-  timespec now = {};
-  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits &&
-      ::clock_gettime(CLOCK_MONOTONIC, &now) == 0)
-    bits = static_cast<uint32_t>(now.tv_nsec);
-  return fmt::format("{:08x}", bits);
-}
-
 std::string absolute_path(const std::string& path) {
   if (path.starts_with('/')) return path;
   std::array<char, PATH_MAX> folder;
   return ::getcwd(folder.data(), folder.size()) ? std::string(folder.data()) + "/" + path : "/" + path;
-}
-
-// Takes the descriptor.
-std::vector<std::string> names_in(OpenFd fd) {
-  std::vector<std::string> out;
-  DIR* folder = ::fdopendir(fd.get());
-  if (!folder) return out;
-  (void)fd.release();
-  while (const dirent* entry = ::readdir(folder))
-    if (const std::string_view name = entry->d_name; name != "." && name != "..") out.emplace_back(name);
-  ::closedir(folder);
-  return out;
-}
-
-Status remove_below(int folder, const std::string& name, const std::string& path) {
-  if (::unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return Ok{};
-  if (errno != EISDIR && errno != EPERM) return file_error("removing", path, errno);
-  OpenFd inside(::openat(folder, name.c_str(), kListFolder));
-  if (!inside.open()) return file_error("removing", path, errno);
-  for (const std::string& below : names_in(OpenFd(::fcntl(inside.get(), F_DUPFD_CLOEXEC, 3))))
-    TRY_(remove_below(inside.get(), below, path + "/" + below));
-  if (::unlinkat(folder, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return Ok{};
-  return file_error("removing", path, errno);
 }
 
 }  // namespace
@@ -111,7 +64,7 @@ Result<OpenWay> OpenWay::start(const std::string& root, bool makes) {
   const Making plain{0755, {}};
   TRY_(way.walk(absolute_path(root), Last::entered, makes ? &plain : nullptr));
   way.base_ = way.folders_.size();
-  way.others_ = !way.folders_.back().ours;  // what leads to the root is the caller's business
+  way.others_ = way.is_foreign();  // what leads to the root is the caller's business
   return way;
 }
 
@@ -142,19 +95,20 @@ Result<OpenWay> OpenWay::into(const std::string& root, const std::string& path, 
 }
 
 Status OpenWay::walk(const std::string& path, Last last, const Making* making) {
-  std::vector<std::string> rest;
-  push_parts(rest, path);
+  std::vector<Part> rest;
+  push_parts(rest, path, false);
   while (!rest.empty()) {
-    const std::string name = std::move(rest.back());
+    const Part part = std::move(rest.back());
+    const std::string& name = part.name;
     rest.pop_back();
     if (name == "..") {
       if (folders_.size() > base_) folders_.pop_back();
     } else if (!rest.empty() || last == Last::entered) {
-      TRY_(step(name, rest, making));
+      TRY_(step(part, rest, making));
     } else {
       bool followed = false;
       if (last == Last::followed) {
-        TRY(followed, follow(name, rest));
+        TRY(followed, follow(part, rest));
       }
       by_link_ = by_link_ || followed;
       if (!followed) name_ = name;
@@ -163,14 +117,33 @@ Status OpenWay::walk(const std::string& path, Last last, const Making* making) {
   return Ok{};
 }
 
-Status OpenWay::step(const std::string& name, std::vector<std::string>& rest, const Making* making) {
+// Puts the parts of `path` on top of `rest`, from which the last one is taken first.
+void OpenWay::push_parts(std::vector<Part>& rest, std::string_view path, bool linked) {
+  std::vector<Part> parts;
+  while (!path.empty()) {
+    const size_t slash = std::min(path.find('/'), path.size());
+    if (const auto part = path.substr(0, slash); !part.empty() && part != ".")
+      parts.push_back({std::string(part), linked});
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  rest.insert(rest.end(), parts.rbegin(), parts.rend());
+}
+
+// What a link leads to is not made: a disk that is not mounted would be missing there.
+Status OpenWay::step(const Part& part, std::vector<Part>& rest, const Making* making) {
+  const std::string& name = part.name;
   OpenFd fd(::openat(folder(), name.c_str(), kOpenFolder));
   if (fd.open()) return enter(std::move(fd), part_path(name));
+  if (errno == ENOENT && making && part.linked)
+    return fail(Code::conflict,
+                fmt::format("{}: {}, and {} does not exist: mount or make what the link leads "
+                            "to, or remove the link",
+                            path_, link_, part_path(name)));
   if (errno == ENOENT && making) return make_folder(name, rest.empty() ? *making : Making{0755, {}});
   // A mount whose server or program is gone cannot be opened, but the folder is there.
   if ((errno == ESTALE || errno == ENOTCONN) && making && rest.empty()) return Ok{};
   if (errno != ENOTDIR && errno != ELOOP) return file_error("opening", part_path(name), errno);
-  TRY(const bool followed, follow(name, rest));
+  TRY(const bool followed, follow(part, rest));
   if (followed) return Ok{};
   if (!making) return file_error("opening", part_path(name), ENOTDIR);
   return fail(Code::conflict,
@@ -179,21 +152,21 @@ Status OpenWay::step(const std::string& name, std::vector<std::string>& rest, co
 
 Status OpenWay::enter(OpenFd fd, const std::string& path) {
   if (!fd.open()) return file_error("opening", path.empty() ? "/" : path, errno);
-  struct stat info = {};
-  // fstat() fails on the root of a mount whose program is gone.
-  const bool ours = ::fstat(fd.get(), &info) == 0 && only_ours(info);
-  others_ = others_ || !ours;
-  folders_.push_back({std::move(fd), path, ours});
+  const FolderTrust trust = trust_of(fd.get());
+  folders_.push_back({std::move(fd), path, trust});
+  others_ = others_ || is_foreign();
   return Ok{};
 }
 
-// Its mode and owner are set through the descriptor, and before that only this user can enter it.
+// Its mode and owner are set through the descriptor, and before that only this user can enter it. What others
+// have put into its place is not given to anybody.
 Status OpenWay::make_folder(const std::string& name, const Making& making) {
   const std::string path = part_path(name);
   const bool made = ::mkdirat(folder(), name.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) return file_error("creating folder", path, errno);
   OpenFd fd(::openat(folder(), name.c_str(), made ? kListFolder : kOpenFolder));
   if (!fd.open()) return file_error("opening", path, errno);
+  if (made && is_foreign() && !is_new_folder(fd.get())) return swapped(path);
   if (made && is_given(making.owner) &&
       ::fchown(fd.get(), user_of(making.owner), group_of(making.owner)) != 0)
     return file_error("setting the owner of", path, errno);
@@ -202,37 +175,48 @@ Status OpenWay::make_folder(const std::string& name, const Making& making) {
   return enter(std::move(fd), path);
 }
 
+// Where others may add entries, root's own are those that they cannot replace, except for a second name that
+// they gave to one (fs.protected_hardlinks=0).
+bool OpenWay::may_follow(const struct stat& link) const {
+  if (::geteuid() != 0) return true;
+  const Others others = folders_.back().trust.others;
+  return link.st_uid == 0 && (others == Others::none || (others == Others::add && link.st_nlink == 1));
+}
+
 // False: it is not a link. Owner and target are read from one open link, so that both are of the same one.
-Result<bool> OpenWay::follow(const std::string& name, std::vector<std::string>& rest) {
+Result<bool> OpenWay::follow(const Part& part, std::vector<Part>& rest) {
+  const std::string& name = part.name;
   const OpenFd link(::openat(folder(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!link.open() && errno == ENOENT) return false;
   struct stat info = {};
   if (!link.open() || ::fstat(link.get(), &info) != 0) return file_error("opening", part_path(name), errno);
   if (!S_ISLNK(info.st_mode)) return false;
-  if (::geteuid() == 0 && !(info.st_uid == 0 && folders_.back().ours)) return refusal(part_path(name), info);
+  if (!may_follow(info)) return refusal(part_path(name), info);
   if (++links_ > kMostFollowed) return file_error("opening", part_path(name), ELOOP);
   std::array<char, 4096> target;
   const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
   if (size <= 0) return file_error("reading link", part_path(name), size < 0 ? errno : EINVAL);
-  if (target[0] == '/') folders_.erase(folders_.begin() + static_cast<std::ptrdiff_t>(base_), folders_.end());
-  push_parts(rest, {target.data(), static_cast<size_t>(size)});
+  const std::string_view text(target.data(), static_cast<size_t>(size));
+  // Of links that lead to others, the first: it is the one that the path has.
+  if (!part.linked) link_ = fmt::format("{} is a symbolic link to {}", part_path(name), text);
+  if (text[0] == '/') folders_.erase(folders_.begin() + static_cast<std::ptrdiff_t>(base_), folders_.end());
+  push_parts(rest, text, true);
   return true;
 }
 
 Error OpenWay::refusal(const std::string& part, const struct stat& link) const {
-  const std::string name = user_of_id(Files("/"), link.st_uid),
-                    owner = name.empty() ? fmt::format("UID {}", link.st_uid)
-                                         : fmt::format("{} (UID {})", name, link.st_uid);
   if (link.st_uid != 0)
     return fail(Code::denied,
                 fmt::format("{}: {} is a symbolic link that belongs to {}: root does not follow "
                             "it. Replace the link by what it leads to",
-                            path_, part, owner));
+                            path_, part, user_text(link.st_uid)));
   return fail(Code::denied,
-              fmt::format("{}: {} is a symbolic link in a folder that users other than root can write to: "
-                          "root does not follow it. Replace the link by what it leads to",
-                          path_, part));
+              fmt::format("{}: {} is a symbolic link {}: root does not follow it. Give the path that "
+                          "it leads to, or replace the link by a bind mount",
+                          path_, part, trust_text(folders_.back().trust)));
 }
+
+bool OpenWay::is_foreign() const { return folders_.back().trust.others != Others::none; }
 
 std::string OpenWay::part_path(const std::string& name) const { return folders_.back().path + "/" + name; }
 
@@ -287,7 +271,7 @@ Status OpenWay::sync_folder() const {
 }
 
 Status OpenWay::write(const Fill& fill, unsigned mode, FileOwner owner, Existing existing) const {
-  const std::string temporary = fmt::format("{}.{}", name_, some_digits());
+  const std::string temporary = fmt::format("{}.{}", name_, random_digits());
   const OpenFd fd(
       ::openat(folder(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.open()) return file_error("creating", path_, errno);
@@ -311,7 +295,7 @@ Status OpenWay::write(const Fill& fill, unsigned mode, FileOwner owner, Existing
 }
 
 Status OpenWay::keep_shared(const struct stat& file) const {
-  if (folders_.back().ours || !S_ISREG(file.st_mode) || file.st_nlink < 2) return Ok{};
+  if (!is_foreign() || !S_ISREG(file.st_mode) || file.st_nlink < 2) return Ok{};
   return fail(Code::denied, fmt::format("{} has {} names (hard links) in a folder that users other than root "
                                         "can write to, so it may be another user's file: it is not changed. "
                                         "Remove it",
@@ -331,7 +315,7 @@ Status OpenWay::append(std::string_view content) const {
 
 // Replaced by rename, so that readers never see it missing.
 Status OpenWay::make_link(const std::string& target) const {
-  const std::string temporary = fmt::format("{}.{}", name_, some_digits());
+  const std::string temporary = fmt::format("{}.{}", name_, random_digits());
   if (::symlinkat(target.c_str(), folder(), temporary.c_str()) != 0)
     return file_error("linking", path_, errno);
   if (::renameat(folder(), temporary.c_str(), folder(), name_.c_str()) != 0) {
@@ -376,26 +360,35 @@ Status OpenWay::move_to(const OpenWay& to) const {
 
 Status OpenWay::remove() const {
   if (::unlinkat(folder(), name_.c_str(), 0) == 0 || errno == ENOENT) return Ok{};
-  if ((errno == EISDIR || errno == EPERM) && ::unlinkat(folder(), name_.c_str(), AT_REMOVEDIR) == 0)
-    return Ok{};
-  return file_error("removing", path_, errno);
+  const int number = errno;
+  if (number != EISDIR && number != EPERM) return file_error("removing", path_, number);
+  if (::unlinkat(folder(), name_.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return Ok{};
+  // EPERM is also that of a file that may not be removed.
+  return file_error("removing", path_, errno == ENOTDIR ? number : errno);
 }
 
-Status OpenWay::remove_tree() const { return remove_below(folder(), name_, path_); }
+Status OpenWay::remove_tree() const { return remove_entry(folder(), name_, path_); }
 
 Status OpenWay::in_private_folder(const std::string& name,
                                   const std::function<Status(const OpenWay&)>& work) const {
-  const std::string own = ".muster." + some_digits();
-  if (::mkdirat(folder(), own.c_str(), 0700) != 0)
-    return file_error("creating a folder beside", path_, errno);
+  TRY(const PrivateFolder own, make_private_folder(folder(), folders_.back().path));
   OpenWay inside;
-  Status done = inside.enter(OpenFd(::openat(folder(), own.c_str(), kOpenFolder)), part_path(own));
+  TRY_(inside.enter(OpenFd(::fcntl(own.fd.get(), F_DUPFD_CLOEXEC, 3)), part_path(own.name)));
   inside.name_ = name;
-  inside.path_ = part_path(own) + "/" + name;
-  if (done.ok()) done = work(inside);
-  const Status removed = remove_below(folder(), own, part_path(own));
+  inside.path_ = part_path(own.name) + "/" + name;
+  inside.others_ = inside.others_ || others_;
+  const Status done = work(inside);
+  const Status removed = remove_private_folder(folder(), own, part_path(own.name));
   TRY_(done);
   return removed;
+}
+
+// The folder is opened where only this user can put something into its place.
+Result<OpenWay> OpenWay::make_open(unsigned mode) const {
+  TRY(OpenWay made, sibling(name_));
+  TRY_(made.make_folder(name_, {mode, {}}));
+  made.name_ = ".";
+  return made;
 }
 
 Result<OpenWay> OpenWay::sibling(const std::string& name) const {
@@ -403,6 +396,7 @@ Result<OpenWay> OpenWay::sibling(const std::string& name) const {
   TRY_(out.enter(OpenFd(::fcntl(folder(), F_DUPFD_CLOEXEC, 3)), folders_.back().path));
   out.name_ = name;
   out.path_ = part_path(name);
+  out.others_ = out.others_ || others_;
   return out;
 }
 

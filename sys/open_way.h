@@ -3,9 +3,10 @@
 // Below a folder of another user, that user can replace any part of a path by a link, also between a check
 // and what follows it. So the path is opened part by part, without following links, and all else is done
 // relative to the folder that is open then. Root follows a link on the way only if it belongs to root and
-// lies in a folder that only root can write to, as /bin and /var/run do; any other is an Error (denied) with
-// the link and its owner. For other users the kernel's permissions suffice: they follow any link. Links and
-// ".." lead nowhere outside `root`. A walk, and not openat2(2): that cannot tell whose a link is.
+// lies where only root can have put it (sys/folder_trust.h), as /bin and /var/run do, or in a sticky folder
+// of root's; any other is an Error (denied) with the link and its owner. For other users the kernel's
+// permissions suffice: they follow any link. Links and ".." lead nowhere outside `root`. A walk, and not
+// openat2(2): that cannot tell whose a link is.
 //
 // A regular file with several names in a folder that others can write to may be anybody's: owner, mode and
 // content of it are not changed in place (denied).
@@ -16,10 +17,12 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "sys/file_state.h"
+#include "sys/folder_trust.h"
 #include "sys/open_fd.h"
 
 namespace muster {
@@ -32,7 +35,8 @@ class OpenWay {
   // Writes the content to the descriptor.
   using Fill = std::function<Status(int)>;
 
-  // To the last part of `path`, which is not followed and need not exist. Folders on the way are made (0755).
+  // To the last part of `path`, which is not followed and need not exist. Folders on the way are made (0755),
+  // but none of those that a link leads to: conflict, with the link.
   static Result<OpenWay> to(const std::string& root, const std::string& path,
                             Missing missing = Missing::error);
   // The same, but a link at the last part is followed under the rule above.
@@ -68,8 +72,10 @@ class OpenWay {
   Status remove() const;  // a file, a link or an empty folder; no error when it is already gone
   Status remove_tree() const;
   // Runs `work` with the entry `name` of a new folder beside this entry, which only this user can enter and
-  // which is removed afterwards.
+  // which is removed afterwards; so is first what a killed process left there (sys/private_folder.h).
   Status in_private_folder(const std::string& name, const std::function<Status(const OpenWay&)>& work) const;
+  // Makes the entry a folder and opens that; for the entry of a private folder.
+  Result<OpenWay> make_open(unsigned mode) const;
   // Another entry of the same folder.
   Result<OpenWay> sibling(const std::string& name) const;
   // The entry as a path that only this process can use, and while this value lives.
@@ -80,7 +86,11 @@ class OpenWay {
   struct Folder {
     OpenFd fd;
     std::string path;
-    bool ours;  // only root, or this user, can change what is in it
+    FolderTrust trust;
+  };
+  struct Part {
+    std::string name;
+    bool linked;  // a link that was followed leads to it
   };
   struct Making {
     unsigned mode;
@@ -91,20 +101,23 @@ class OpenWay {
   static Result<OpenWay> start(const std::string& root, bool makes);
   static Result<OpenWay> lead(const std::string& root, const std::string& path, Last last,
                               const Making* making);
+  static void push_parts(std::vector<Part>& rest, std::string_view path, bool linked);
   Status walk(const std::string& path, Last last, const Making* making);
-  Status step(const std::string& name, std::vector<std::string>& rest, const Making* making);
+  Status step(const Part& part, std::vector<Part>& rest, const Making* making);
   Status enter(OpenFd fd, const std::string& path);
   Status make_folder(const std::string& name, const Making& making);
-  Result<bool> follow(const std::string& name, std::vector<std::string>& rest);
+  bool may_follow(const struct stat& link) const;
+  Result<bool> follow(const Part& part, std::vector<Part>& rest);
   Error refusal(const std::string& part, const struct stat& link) const;
   Status keep_shared(const struct stat& file) const;
   Status sync_folder() const;
+  bool is_foreign() const;  // others can change the folder that is open now
   std::string part_path(const std::string& name) const;
 
   std::vector<Folder> folders_;  // from the root on
   size_t base_ = 1;              // of them, those that links and ".." do not leave
   std::string name_ = ".";
-  std::string path_;  // for messages
+  std::string path_, link_;  // for messages
   int links_ = 0;
   bool others_ = false, by_link_ = false;
 };

@@ -384,7 +384,11 @@ Output FakeMachine::system(const std::vector<std::string>& argv) {
 Output FakeMachine::unpack(const Command& command) const {
   if (after(command.argv, "--file") != "/proc/self/fd/0") return bad("tar: cannot open");
   const std::string bytes = read_bytes(command.input_file, "standard input").value_or("");
-  return put(after(command.argv, "--directory") + "/bin/tool", "from " + bytes), good();
+  const std::string bin =
+      fmt::format("/proc/self/fd/{}/{}/bin", command.folder, after(command.argv, "--directory"));
+  fs::create_directories(bin);
+  std::ofstream(bin + "/tool") << "from " << bytes;
+  return good();
 }
 
 Output FakeMachine::systemctl(const std::vector<std::string>& argv) {

@@ -50,6 +50,36 @@ unsigned mode_at(const std::string& path) {
   return info.st_mode & 07777;
 }
 
+// Of the playbooks of a cluster of one node: parameters by the id of the step.
+std::map<std::string, Json> monitoring_steps() {
+  const std::string text = fmt::format(R"(cluster: harbour
+network:
+  provisioning: {{ cidr: 10.20.0.0/24, dhcp: managed }}
+  bmc: {{ cidr: 10.20.1.0/24 }}
+users:
+  ops: {{ keys: [ "{}" ], sudo: true }}
+images:
+  plain: {{ recipe: debian-12, kernel: cloud, bake: [ base ] }}
+nodes:
+  - name: login01
+    role: login
+    power: {{ driver: redfish, address: 10.20.1.11, secret: bmc }}
+    mac: "52:54:00:77:00:01"
+    address: 10.20.0.31
+    image: plain
+    disks: {{ os: {{ match: {{ serial: "OS*", count: 1 }} }} }}
+roles:
+  login: {{ playbooks: [ base, monitoring ] }}
+)",
+                                       testing::kKey);
+  const Plan plan = testing::planned_of(testing::shipped_input(text));
+  std::map<std::string, Json> params;
+  for (const auto& action : plan.actions)
+    for (const Json& step : action.params.value("steps", Json::array()))
+      params[step["id"].get<std::string>()] = step["params"];
+  return params;
+}
+
 }  // namespace
 
 FIELD_CASE("backup-readable-while-made") {
@@ -87,31 +117,7 @@ FIELD_CASE("backup-readable-while-made") {
 }
 
 FIELD_CASE("prometheus-everywhere") {
-  const std::string text = fmt::format(R"(cluster: harbour
-network:
-  provisioning: {{ cidr: 10.20.0.0/24, dhcp: managed }}
-  bmc: {{ cidr: 10.20.1.0/24 }}
-users:
-  ops: {{ keys: [ "{}" ], sudo: true }}
-images:
-  plain: {{ recipe: debian-12, kernel: cloud, bake: [ base ] }}
-nodes:
-  - name: login01
-    role: login
-    power: {{ driver: redfish, address: 10.20.1.11, secret: bmc }}
-    mac: "52:54:00:77:00:01"
-    address: 10.20.0.31
-    image: plain
-    disks: {{ os: {{ match: {{ serial: "OS*", count: 1 }} }} }}
-roles:
-  login: {{ playbooks: [ base, monitoring ] }}
-)",
-                                       testing::kKey);
-  const Plan plan = testing::planned_of(testing::shipped_input(text));
-  std::map<std::string, Json> params;
-  for (const auto& action : plan.actions)
-    for (const Json& step : action.params.value("steps", Json::array()))
-      params[step["id"].get<std::string>()] = step["params"];
+  std::map<std::string, Json> params = monitoring_steps();
   const std::map<std::string, std::string> listens = {
       {"monitoring/Prometheus settings", "--web.listen-address=10.20.0.31:9090"},
       {"monitoring/exporter settings", "--web.listen-address=10.20.0.31:9100"}};
@@ -125,6 +131,27 @@ roles:
   // And the test of its targets reads it there.
   REQUIRE(params.count("monitoring/all targets up") == 1);
   CHECK(params["monitoring/all targets up"]["url"].get<std::string>() == "http://10.20.0.31:9090");
+}
+
+FIELD_CASE("exporter-before-its-address") {
+  std::map<std::string, Json> params = monitoring_steps();
+  for (const char* what : {"exporter", "Prometheus"}) {
+    INFO(what);
+    const std::string name = what;
+    Json& drop_in = params["monitoring/" + name + " after its address"];
+    REQUIRE(drop_in.is_object());
+    const std::string unit = params["monitoring/" + name]["names"][0].get<std::string>();
+    CHECK(drop_in["path"].get<std::string>() == "/etc/systemd/system/" + unit + ".service.d/10-muster.conf");
+    const std::string content = drop_in["content"].get<std::string>();
+    for (const char* line : {"\nAfter=network-online.target\n", "\nWants=network-online.target\n",
+                             "\nStartLimitIntervalSec=0\n", "\nRestart=on-failure\n", "\nRestartSec=5\n"}) {
+      INFO(line);
+      CHECK(content.find(line) != std::string::npos);
+    }
+    // Where systemd reads them.
+    CHECK(content.find("StartLimitIntervalSec") < content.find("[Service]"));
+    CHECK(content.find("RestartSec") > content.find("[Service]"));
+  }
 }
 
 FIELD_CASE("socket-option-deletes-file") {

@@ -142,4 +142,27 @@ FIELD_CASE("key-is-a-link-to-nothing") {
   CHECK(node.is_apt_intact());
 }
 
+FIELD_CASE("link-to-a-missing-disk") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  REQUIRE(machine.files().make_directories("/mnt").ok());
+  REQUIRE(machine.files().symlink("/mnt/nvme/scratch", "/scratch").ok());
+  const Json folder = {{"path", "/scratch/containers"}, {"mode", "0755"}};
+  const Json file = {{"path", "/scratch/containers/x.conf"}, {"content", "x\n"}};
+  for (const auto& [module, params] :
+       std::vector<std::pair<const char*, Json>>{{"directory", folder}, {"file", file}}) {
+    INFO(module);
+    const StepModule* step = find_step_module(module);
+    CHECK(step->check(context, params)->holds == Holds::no);
+    const Status done = step->apply(context, params);
+    REQUIRE_FALSE(done.ok());
+    CHECK(done.error().code == Code::conflict);
+    CHECK(done.error().message.find("/mnt/nvme/scratch") != std::string::npos);
+    CHECK(machine.files().list("/mnt").empty());
+    REQUIRE(machine.files().make_directories("/mnt/nvme/scratch").ok());  // it is mounted
+    REQUIRE(step->apply(context, params).ok());
+    REQUIRE(machine.files().remove_tree("/mnt/nvme").ok());
+  }
+}
+
 }  // namespace muster::tests

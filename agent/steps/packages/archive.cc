@@ -1,20 +1,21 @@
 // archive: a folder with exactly the content of a tar archive.
 //
-// The archive is unpacked next to its destination, with a stamp file that contains its digest, and moved
-// there as a whole: a crash leaves the old folder or the new one. It is opened once: what is unpacked has
-// that digest, whatever has the archive's name by then. The archive may be deleted afterwards; the check only
-// reads the stamp.
+// The archive is unpacked in a private folder next to its destination, with a stamp file that contains its
+// digest, and moved there as a whole: a crash leaves the old folder or the new one, or none, and the next
+// attempt removes the rest. It is opened once: what is unpacked has that digest, whatever has the archive's
+// name by then. The archive may be deleted afterwards; the check only reads the stamp.
 #include <fmt/format.h>
 
 #include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
+#include "sys/open_names.h"
 #include "sys/open_way.h"
 
 namespace muster::steps {
 namespace {
 
-constexpr const char* kStamp = "/.muster-archive";
+constexpr const char* kStamp = ".muster-archive";
 
 struct WantedArchive {
   std::string source, sha256, into;
@@ -44,7 +45,7 @@ std::string stamp_text(const WantedArchive& want) {
 }
 
 std::string stamp_in(const StepContext& context, const WantedArchive& want) {
-  return context.files.open_text(want.into + kStamp).value_or({}).text;
+  return context.files.open_text(want.into + "/" + kStamp).value_or({}).text;
 }
 
 Result<CheckResult> check_archive(StepContext& context, const WantedArchive& want) {
@@ -58,29 +59,27 @@ Result<CheckResult> check_archive(StepContext& context, const WantedArchive& wan
              : differs(want.into + " contains a different archive: " + have.substr(0, 71));
 }
 
-Status unpack(StepContext& context, const WantedArchive& want, const OpenFd& source,
-              const std::string& place) {
-  TRY_(context.files.remove_tree(place));
-  TRY(const OpenWay inside, OpenWay::into(context.files.root(), place, 0755));
-  const bool is_safe = !inside.others_can_replace();  // tar gets to it by its path
+// Into `place`, in a folder that only root can enter.
+Status unpack(StepContext& context, const WantedArchive& want, const OpenFd& source, const OpenWay& place) {
+  TRY(const OpenWay inside, place.make_open(0755));
   // "-" would do for a compressed archive only if its compression were named.
   const auto unpacked =
-      run_ok(context.process,
-             {.argv = {"tar", "--extract", "--file", "/proc/self/fd/0", "--directory", is_safe ? place : ".",
-                       "--no-same-owner", fmt::format("--strip-components={}", want.strip)},
-              .deadline = 30 * kMinute,
-              .folder = is_safe ? -1 : inside.folder(),
-              .input_file = source.get()});
+      run_ok(context.process, {.argv = {"tar", "--extract", "--file", "/proc/self/fd/0", "--directory", ".",
+                                        "--no-same-owner", fmt::format("--strip-components={}", want.strip)},
+                               .deadline = 30 * kMinute,
+                               .folder = inside.folder(),
+                               .input_file = source.get()});
   if (!unpacked.ok()) return Error(unpacked.error()).with(want.source);
-  if (context.files.list(place).empty())
+  if (!has_names(inside.folder()))
     return fail(Code::failed, want.source + " is empty after dropping 'strip' path components");
-  return context.files.write(place + kStamp, stamp_text(want));
+  TRY(const OpenWay stamp, inside.sibling(kStamp));
+  return stamp.write([&](int fd) { return write_bytes(fd, stamp_text(want), want.into); }, 0644);
 }
 
 Status apply_archive(StepContext& context, const WantedArchive& want) {
   TRY(const FileState state, context.files.look(want.into));
   if (state.exists && stamp_in(context, want) == stamp_text(want)) return Ok{};
-  const bool ours = context.files.exists(want.into + kStamp);
+  const bool ours = context.files.exists(want.into + "/" + kStamp);
   if (state.exists && !ours && !(state.directory && context.files.list(want.into).empty()))
     return fail(Code::conflict, want.into + " contains files that this step did not put there");
   TRY(const OpenWay way, OpenWay::through(context.files.root(), want.source));
@@ -88,12 +87,15 @@ Status apply_archive(StepContext& context, const WantedArchive& want) {
   TRY(const std::string have, sha256_open(source.get(), want.source));
   if (have != want.sha256)
     return fail(Code::corrupt, fmt::format("{} has digest {}, not {}", want.source, have, want.sha256));
-  const std::string fresh = want.into + ".muster-new", old = want.into + ".muster-old";
-  TRY_(unpack(context, want, source, fresh));
-  TRY_(context.files.remove_tree(old));
-  if (state.exists) TRY_(context.files.move(want.into, old));
-  TRY_(context.files.move(fresh, want.into));
-  return context.files.remove_tree(old);
+  TRY(const OpenWay target, OpenWay::to(context.files.root(), want.into, OpenWay::Missing::make));
+  return target.in_private_folder("new", [&](const OpenWay& fresh) -> Status {
+    TRY_(unpack(context, want, source, fresh));
+    TRY(const OpenWay old, fresh.sibling("old"));
+    if (state.exists) TRY_(target.move_to(old));
+    const Status moved = fresh.move_to(target);
+    if (!moved.ok() && state.exists) (void)old.move_to(target);
+    return moved;
+  });
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "agent/steps/services/service_module.h"
 #include "agent/steps/services/slurm_data.h"
 #include "agent/steps/step_modules.h"
+#include "sys/foreign_entries.h"
 
 namespace muster::steps {
 namespace {
@@ -82,6 +83,18 @@ Result<CheckResult> permissions(const Files& files, const WantedKeptDirectory& w
   return text.empty() ? holds() : differs(path + ": " + text);
 }
 
+// What is in the directory is as a backup or another image left it: an account whose number is another there
+// cannot open its own files. "" if all belongs to the wanted account or to root.
+std::string strange_owners(const Files& files, const WantedKeptDirectory& want, const std::string& path) {
+  if (want.access.uid < 0) return "";
+  const ForeignEntries found = foreign_entries(files, path, want.access.uid);
+  if (found.count == 0) return "";
+  return fmt::format(
+      "{} entries of {} belong neither to {} nor to root, the first of them {} (UID {}): give them to "
+      "{} with `chown -R -h --from={} {} {}`",
+      found.count, path, want.owner, found.first, found.uid, want.owner, found.uid, want.owner, path);
+}
+
 Result<std::string> content_of(const Files& files, const WantedKeptDirectory& want) {
   TRY(const Leads to, leads(files, want));
   return to != Leads::elsewhere && !want.kept.empty() && look(files, want.kept).directory ? want.kept
@@ -111,7 +124,8 @@ Result<CheckResult> check_kept_directory(StepContext& context, const WantedKeptD
   if (want.kept.empty()) return permissions(context.files, want, want.path);
   if (to == Leads::root_slot) return differs(want.path + " is not in /state, so a re-image would lose it");
   TRY_(check_target(context.files, want));
-  return permissions(context.files, want, want.kept);
+  const std::string strange = strange_owners(context.files, want, want.kept);
+  return strange.empty() ? permissions(context.files, want, want.kept) : differs(strange);
 }
 
 Status run_services(StepContext& context, const WantedKeptDirectory& want, bool running) {
@@ -130,7 +144,8 @@ std::string part_of(const WantedKeptDirectory& want) { return want.kept + ".must
 
 // The accounts of another image may have other numbers. chown changes the directory itself after its content,
 // so that an interrupted run is repeated. Only what the account owned is changed: it may have given a file of
-// root a second name there, or swapped a folder for a link while root copied the content.
+// root a second name there, or swapped a folder for a link while root copied the content. Entries of a third
+// owner are refused.
 Status own(StepContext& context, const WantedKeptDirectory& want, const std::string& path) {
   const FileState state = look(context.files, path);
   const auto& [mode, uid, gid, lacks] = want.access;
@@ -141,7 +156,9 @@ Status own(StepContext& context, const WantedKeptDirectory& want, const std::str
         (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
     TRY_(run_tool(context, {"chown", "-R", "-h", "--from=" + from, to, path}, 30 * kMinute));
   }
-  return context.files.set_permissions(path, mode, {uid, gid});
+  TRY_(context.files.set_permissions(path, mode, {uid, gid}));
+  const std::string strange = strange_owners(context.files, want, path);
+  return strange.empty() ? Status(Ok{}) : fail(Code::conflict, strange);
 }
 
 Status sync_at(StepContext& context, const std::string& path) {

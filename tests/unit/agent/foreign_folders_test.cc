@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "agent/core/step.h"
 #include "agent/steps/files/own_file.h"
@@ -59,6 +61,18 @@ struct FolderFetch : Process {
   }
 };
 
+// tar, which another user waits for: notes whether it runs in a folder of that user.
+struct WatchedTar : Process {
+  bool is_users = false;
+  Result<Output> run(const Command& command) override {
+    struct stat info = {};
+    if (::fstat(command.folder, &info) != 0) return Output{1, "", ""};
+    is_users = is_users || info.st_uid == kUser;
+    ::close(::openat(command.folder, "tool", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    return Output{0, "", ""};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("archive: below a folder that others can change it is unpacked in an open folder", "[links]") {
@@ -90,6 +104,42 @@ TEST_CASE("archive: one that another user could change while it is read is refus
   REQUIRE(::chmod(tar.c_str(), 0664) == 0);
   CHECK(find_step_module("archive")->apply(here.context, params).error().code == Code::denied);
   CHECK_FALSE(here.files.exists(here.at("app")));
+}
+
+TEST_CASE("archive: a user who makes folders beside it owns none that it is unpacked in", "[links]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root");
+    return;
+  }
+  HereRun here;
+  WatchedTar tar;
+  StepContext context{here.files, tar, "node01"};
+  here.dir.write("a.tar", "");
+  REQUIRE(::chmod(here.at("a.tar").c_str(), 0644) == 0);
+  REQUIRE(here.files.make_directories(here.at("u"), 0755, {kUser, kUser}));
+  const Json params = {
+      {"source", here.at("a.tar")}, {"into", here.at("u/app")}, {"sha256", *sha256_file(here.at("a.tar"))}};
+  std::atomic<bool> done = false;
+  std::thread attacker([&, own = here.at("u/evil")] {
+    while (!done) {
+      for (const auto& name : here.files.list(here.at("u"))) {
+        const std::string path = here.at("u/" + name);
+        if (!name.starts_with(".muster.") || ::mkdir(own.c_str(), 0777) != 0) continue;
+        (void)(::chown(own.c_str(), kUser, kUser) == 0 &&
+               ::renameat2(AT_FDCWD, own.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0);
+        ::rmdir(own.c_str());
+      }
+      const std::string fixed = here.at("u/app.muster-new");
+      (void)(::mkdir(fixed.c_str(), 0777) == 0 && ::chown(fixed.c_str(), kUser, kUser) == 0);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    (void)find_step_module("archive")->apply(context, params).ok();
+    (void)here.files.remove_tree(here.at("u/app")).ok();
+  }
+  done = true;
+  attacker.join();
+  CHECK_FALSE(tar.is_users);
 }
 
 TEST_CASE("archive: through a user's link nothing is unpacked", "[links]") {

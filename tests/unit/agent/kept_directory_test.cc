@@ -174,6 +174,37 @@ TEST_CASE("kept_directory: the accounts of another image have other numbers") {
                               " /state/q"));
 }
 
+TEST_CASE("kept_directory: content of a third owner, as a backup of another image has it, is an error") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root");
+    return;
+  }
+  Leader leader;
+  leader.params["owner"] = "64030";
+  leader.machine.put("/state/q/jobs", "17");
+  leader.machine.put("/state/q/hash.1/script", "x");
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+  const auto give = [&](const char* name, uid_t to) {
+    REQUIRE(::lchown(leader.machine.files().real(std::string("/state/q/") + name).c_str(), to, to) == 0);
+  };
+  give("hash.1", 64030);
+  give("hash.1/script", 64027);
+  give("jobs", 64027);
+  SECTION("in a slot that has used it") {}
+  SECTION("in a new one") { leader.reimage(); }
+  CHECK_FALSE(leader.is_kept());
+  const Status refused = leader.apply();
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == Code::conflict);
+  CHECK(refused.error().message.find("2 entries of /state/q ") != std::string::npos);
+  CHECK(refused.error().message.find("(UID 64027)") != std::string::npos);
+  give("hash.1/script", 64030);
+  give("jobs", 0);
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+}
+
 TEST_CASE("kept_directory: a name that leaves /state, and the agent's own") {
   Leader leader;
   const char* name = GENERATE("../x", "a/b", "muster", "");

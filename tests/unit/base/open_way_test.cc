@@ -3,8 +3,11 @@
 #include "sys/open_way.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,6 +66,27 @@ struct System {
 template <typename T>
 bool is_refused(const Result<T>& done) {
   return !done.ok() && done.error().code == Code::denied;
+}
+
+// Lets kUser write to a folder of root's, which its mode then shows as a right of the group. False: not here.
+bool give_acl(const std::string& path) {
+  struct Entry {
+    uint16_t tag, rights;
+    uint32_t id;
+  };
+  constexpr uint32_t kNone = 0xffffffff;
+  constexpr uint16_t kOwnUser = 1, kNamedUser = 2, kOwnGroup = 4, kMask = 0x10, kOther = 0x20;
+  struct {
+    uint32_t version = 2;
+    Entry entries[5] = {{kOwnUser, 7, kNone},
+                        {kNamedUser, 7, kUser},
+                        {kOwnGroup, 5, kNone},
+                        {kMask, 7, kNone},
+                        {kOther, 5, kNone}};
+  } acl;
+  if (::setxattr(path.c_str(), "system.posix_acl_access", &acl, sizeof acl, 0) == 0) return true;
+  WARN("skipped: the file system has no ACLs");
+  return false;
 }
 
 bool exchange(const std::string& one, const std::string& other) {
@@ -171,11 +195,83 @@ TEST_CASE("a link of root where others can write is refused", "[base][links]") {
   REQUIRE(s.files.symlink("../etc", "/shared/x"));
   REQUIRE(s.files.write("/shared/x/fine", ""));
   REQUIRE(s.files.remove("/etc/fine"));
-  SECTION("all") { REQUIRE(s.files.set_permissions("/shared", 01777)); }
-  SECTION("a group") { REQUIRE(s.files.set_permissions("/shared", 0775)); }
+  SECTION("all") { REQUIRE(s.files.set_permissions("/shared", 0777)); }
+  SECTION("a group") { REQUIRE(s.files.set_permissions("/shared", 0775, {0, kUser})); }
+  SECTION("a user of its ACL") {
+    REQUIRE(s.files.set_permissions("/shared", 0775));
+    if (!give_acl(s.files.real("/shared"))) return;
+  }
+  SECTION("all may add entries, and one gave the link a second name") {
+    REQUIRE(s.files.set_permissions("/shared", 01777));
+    REQUIRE(s.files.make_directories("/other"));
+    const std::string from = s.files.real("/shared/x"), to = s.files.real("/other/x");
+    REQUIRE(::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0) == 0);
+  }
   SECTION("its owner") { s.own("/shared"); }
   CHECK(is_refused(s.files.write("/shared/x/cron.d/new", "")));
   CHECK(s.is_intact());
+}
+
+TEST_CASE("a link of root is followed where other users cannot replace it", "[base][links]") {
+  if (!is_root()) return;
+  const System s;
+  REQUIRE(s.files.make_directories("/shared"));
+  REQUIRE(s.files.symlink("../etc", "/shared/x"));
+  SECTION("all may add entries, but not replace root's") {
+    REQUIRE(s.files.set_permissions("/shared", 01777));
+  }
+  SECTION("so may a group") { REQUIRE(s.files.set_permissions("/shared", 01775, {0, kUser})); }
+  SECTION("root's group") { REQUIRE(s.files.set_permissions("/shared", 0775)); }
+  SECTION("root's group, in all folders above") {
+    REQUIRE(s.files.set_permissions("/", 0775));
+    REQUIRE(s.files.set_permissions("/shared", 02775));
+  }
+  REQUIRE(s.files.write("/shared/x/fine", ""));
+  CHECK(s.files.exists("/etc/fine"));
+  // A user's own link there is still a user's.
+  s.link("../etc/cron.d", "/shared/y");
+  CHECK(is_refused(s.files.write("/shared/y/new", "")));
+  CHECK(s.is_intact());
+}
+
+TEST_CASE("what a link leads to is not made", "[base][links]") {
+  const TempDir dir;
+  const Files files(dir.path(""));
+  REQUIRE(files.make_directories("/mnt"));
+  REQUIRE(files.symlink("/mnt/nvme/scratch", "/big"));
+  REQUIRE(files.symlink("big", "/scratch"));
+  const auto is_reported = [](const Status& done) {
+    return !done.ok() && done.error().code == Code::conflict &&
+           done.error().message.find("/scratch is a symbolic link to big") != std::string::npos &&
+           done.error().message.find("/mnt/nvme does not exist") != std::string::npos;
+  };
+  CHECK(is_reported(files.write("/scratch/a/b", "x")));
+  CHECK(is_reported(files.make_directories("/scratch")));
+  CHECK(is_reported(files.make_directories("/scratch/a")));
+  CHECK(is_reported(files.symlink("x", "/scratch/a/link")));
+  CHECK(files.list("/mnt").empty());
+  CHECK_FALSE(files.look("/scratch/a")->exists);
+  REQUIRE(files.make_directories("/mnt/nvme/scratch"));  // the disk is mounted
+  REQUIRE(files.write("/scratch/a/b", "x"));
+  CHECK(files.read("/mnt/nvme/scratch/a/b").value_or("") == "x");
+}
+
+TEST_CASE("a file that may not be removed is named as that, and not as no folder", "[base][links]") {
+  const TempDir dir;
+  const Files files(dir.path(""));
+  REQUIRE(files.write("/x/file", ""));
+  const int fd = ::open(dir.path("x/file").c_str(), O_RDONLY | O_CLOEXEC);
+  int flags = FS_IMMUTABLE_FL, none = 0;
+  if (::ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0) {
+    const Status file = files.remove("/x/file"), tree = files.remove_tree("/x");
+    CHECK(is_refused(file));
+    CHECK(is_refused(tree));
+    REQUIRE(::ioctl(fd, FS_IOC_SETFLAGS, &none) == 0);
+  } else {
+    WARN("skipped: the file system or the user has no immutable files");
+  }
+  ::close(fd);
+  REQUIRE(files.remove_tree("/x"));
 }
 
 TEST_CASE("a file with a second name in a user's folder is not changed in place", "[base][links]") {
