@@ -304,6 +304,25 @@ TEST_CASE("each file that a variable is for is removed with it", "[containers]")
   }
 }
 
+TEST_CASE("the trial through Slurm is made on nodes that get jobs, also where one just ends",
+          "[containers]") {
+  const TempDir dir;
+  const auto [state, status] = GENERATE(std::pair{"idle", 0}, std::pair{"mix", 0}, std::pair{"comp", 0},
+                                        std::pair{"alloc", 77}, std::pair{"drain", 77}, std::pair{"", 77});
+  CAPTURE(state);
+  const Json& params = step_of(shipped("containers"), "trial of an engine").params;
+  dir.write("try-container", params.value("content", ""));
+  dir.write("bin/sinfo", std::string("#!/bin/sh\necho ") + state + "\n");
+  dir.write("bin/runuser", "#!/bin/sh\necho muster-test\necho 0\n");  // as if srun had started it
+  for (const char* program : {"bin/sinfo", "bin/runuser"})
+    REQUIRE(::chmod(dir.path(program).c_str(), 0755) == 0);
+  const auto tried =
+      make_process()->run({.argv = {"sh", dir.path("try-container"), "pyxis", "root"},
+                           .env = {{"PATH", dir.path("bin") + ":/usr/sbin:/usr/bin:/sbin:/bin"}}});
+  REQUIRE(tried.ok());
+  CHECK(tried->exit_code == status);
+}
+
 TEST_CASE("podman reads the device lists of muster and of the toolkit", "[containers]") {
   const std::string folders =
       step_of(shipped("containers"), "podman's engine").params["values"].value("cdi_spec_dirs", "");
