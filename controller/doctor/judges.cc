@@ -17,6 +17,8 @@ std::string counted(size_t count, const std::string& one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+constexpr const char* kNoAddress = "0.0.0.0";  // of an offer that only names what to boot
+
 Checked not_looked(Check check, const Error& why) { return {.check = check, .not_looked = {why.message}}; }
 
 // Findings in the order of their first node, each with all nodes of which it is true.
@@ -88,18 +90,35 @@ Checked judge_bmcs(const std::vector<BmcLogin>& logins, size_t without) {
   return out;
 }
 
-Checked judge_dhcp(const Result<DhcpSeen>& seen) {
+Checked judge_dhcp(const Result<DhcpSeen>& seen, bool ours) {
+  if (!seen.ok() && seen.error().code == Code::not_found)
+    return {.check = Check::dhcp_rival,
+            .findings = {{"", seen.error().message,
+                          "correct `network.controller` in the spec (musterd's --listen where it has one), "
+                          "or give the address to the port in the nodes' network: ip address show"}}};
   if (!seen.ok()) return not_looked(Check::dhcp_rival, seen.error());
   Checked out{.check = Check::dhcp_rival, .looked_at = seen->interface};
+  if (!ours) {
+    const bool answers = std::any_of(seen->offers.begin(), seen->offers.end(),
+                                     [](const DhcpOffer& offer) { return offer.address != kNoAddress; });
+    if (!answers && !seen->server_here)
+      out.findings.push_back(
+          {"",
+           fmt::format("no DHCP server answers on {}, and musterd has --no-dhcp; one that answers only the "
+                       "MAC addresses it knows would not",
+                       seen->interface),
+           "start the network's DHCP server; or remove --no-dhcp, then: systemctl restart musterd"});
+    return out;
+  }
   std::set<std::string> named;
   for (const DhcpOffer& offer : seen->offers) {
     if (seen->own.count(offer.server) || !named.insert(offer.server).second) continue;
     const std::string what =
-        offer.address == "0.0.0.0" ? "offers what to boot" : "offers the address " + offer.address;
+        offer.address == kNoAddress ? "offers what to boot" : "offers the address " + offer.address;
     out.findings.push_back(
         {offer.server, fmt::format("another DHCP server on {} {}", seen->interface, what),
-         fmt::format("switch it off (ip neighbor show {0}); or, if it is to stay, declare "
-                     "`network.provisioning.dhcp: proxy` or `external`, then: muster up SPEC",
+         fmt::format("switch it off (ip neighbor show {}); or, if it is to lead the machines here, give "
+                     "musterd --no-dhcp (docs/install.md), then: systemctl restart musterd",
                      offer.server)});
   }
   return out;

@@ -29,9 +29,11 @@ struct DhcpSeen {
   std::string interface;
   std::vector<DhcpOffer> offers = {};
   std::set<std::string> own = {};  // every address of this machine
+  bool server_here = false;        // another program of this machine serves DHCP, which gets no request of it
 };
-// An Error: the network could not be looked at.
-Checked judge_dhcp(const Result<DhcpSeen>& seen);
+// An Error: the network could not be looked at; not_found: this machine is not in it. `ours`: musterd is to be
+// the only server; false: nodes need another one.
+Checked judge_dhcp(const Result<DhcpSeen>& seen, bool ours = true);
 
 // By image: "" or what its mirror lacks; an Error: not looked at (controller/image/mirror_look.h). `built`:
 // images that need no mirror now.

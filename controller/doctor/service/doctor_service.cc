@@ -20,6 +20,7 @@
 #include "controller/bringup/current_problems.h"
 #include "controller/current/current_spec.h"
 #include "controller/image/service/image_service.h"
+#include "controller/power/describe/driver_description.h"
 #include "controller/spec/gpu_software.h"
 #include "controller/trust/authority.h"
 #include "sys/os.h"
@@ -148,10 +149,20 @@ bool DoctorService::serves_dhcp(const Spec* spec) const {
 }
 
 void DoctorService::look_for_dhcp(const Spec& spec, const std::string& address) {
-  if (!parts_.options.dhcp || spec.network.dhcp != "managed")
+  const bool ours = serves_dhcp(&spec);
+  const bool needed = std::any_of(spec.nodes.begin(), spec.nodes.end(), [](const NodeSpec& node) {
+    return !node.power.driver.empty() && can_netboot(switched_by(node));
+  });
+  if (!ours && !needed)
     return put(round_, {.check = doctor::Check::dhcp_rival,
-                        .looked_at = "not needed: muster is not the one that assigns addresses"});
-  look([dhcp = looks_.dhcp, address] { return doctor::judge_dhcp(dhcp(address)); });
+                        .looked_at = "not needed: no node boots from the network"});
+  look([dhcp = looks_.dhcp, open_ports = looks_.open_ports, address, ours] {
+    auto seen = dhcp(address);
+    if (seen.ok() && !ours)
+      for (const doctor::OpenPort& port : open_ports().value_or({}))
+        if (port.protocol == "udp" && port.port == kDhcpPort) seen->server_here = true;
+    return doctor::judge_dhcp(seen, ours);
+  });
 }
 
 void DoctorService::look_at_mirrors(const Spec& spec, const std::set<std::string>& unbuilt) {

@@ -29,7 +29,10 @@ nodes:
 // Nothing is wrong, and nothing outside of the test is looked at.
 doctor::Looks healthy_looks() {
   doctor::Looks looks;
-  looks.dhcp = [](const std::string&) { return doctor::DhcpSeen{.interface = "eth1"}; };
+  // The controller of these tests has --no-dhcp.
+  looks.dhcp = [](const std::string&) {
+    return doctor::DhcpSeen{.interface = "eth1", .offers = {{"10.20.0.5", "10.20.0.70"}}};
+  };
   looks.mirrors = [](const std::vector<ImageRequest>&) {
     return std::map<std::string, Result<std::string>>();
   };
@@ -113,8 +116,10 @@ TEST_CASE("api: each look that fails or finds something shows under its own code
     return fail(Code::not_found, "there is no ss");
   };
   looks.packages = []() -> Result<PackageList> { throw std::runtime_error("of a test"); };
+  looks.dhcp = [](const std::string&) { return doctor::DhcpSeen{.interface = "eth1"}; };
   b.look_by(looks);
   const auto found = b.checks(b.spec());
+  CHECK(found.at("dhcp-rival")["state"] == "findings");
   CHECK(found.at("disk-space")["state"] == "findings");
   CHECK(found.at("port-in-use")["state"] == "not-looked");
   CHECK(found.at("package-version")["state"] == "not-looked");

@@ -119,6 +119,25 @@ TEST_CASE("doctor: each server that answers is named once, none with an address 
   is_not_looked(judge_dhcp(kBroken));
 }
 
+TEST_CASE("doctor: an address of muster that this machine does not have is a finding", "[doctor][dhcp]") {
+  const Checked found = judge_dhcp(fail(Code::not_found, "no interface has the address 10.20.0.9"));
+  REQUIRE(found.findings.size() == 1);
+  CHECK(found.findings[0].what.find("10.20.0.9") != std::string::npos);
+  CHECK(found.findings[0].next.find("`network.controller`") != std::string::npos);
+  CHECK(found.not_looked.empty());
+}
+
+TEST_CASE("doctor: where musterd serves no DHCP, another server must give addresses", "[doctor][dhcp]") {
+  DhcpSeen seen{.interface = "eth1"};
+  CHECK(outcome_of(judge_dhcp(seen, false)) == Outcome::findings);
+  seen.offers = {{"10.20.0.6", "0.0.0.0"}};  // only names what to boot
+  CHECK(outcome_of(judge_dhcp(seen, false)) == Outcome::findings);
+  SECTION("it answers") { seen.offers.push_back({"10.20.0.5", "10.20.0.77"}); }
+  SECTION("it is on this machine") { seen.server_here = true; }
+  CHECK(outcome_of(judge_dhcp(seen, false)) == Outcome::healthy);
+  is_not_looked(judge_dhcp(kBroken, false));
+}
+
 TEST_CASE("doctor: of each image what its mirror lacks, or why that is not known", "[doctor][image]") {
   const Checked found = judge_mirrors({{"a", std::string()}, {"b", std::string("E: x")}, {"c", kBroken}}, 2);
   REQUIRE(found.findings.size() == 1);
