@@ -17,12 +17,13 @@ namespace muster::doctor {
 // One login at a BMC, or why there was none.
 struct BmcLogin {
   std::string node, secret;  // of the spec; secret: its name, "" without one
+  std::string address = {};  // of the BMC; "" if it is not known
   bool looked = false;       // false: its turn did not come
   Status outcome = Ok{};
   bool usable = true;     // false: the node's power cannot be used as declared, see `outcome`
   bool rejected = false;  // user and password were
 };
-// Nodes of which the same is wrong become one finding. `without`: nodes without a BMC.
+// Nodes with the same cause become one finding, whatever their names and addresses. `without`: nodes without a BMC.
 Checked judge_bmcs(const std::vector<BmcLogin>& logins, size_t without);
 
 struct DhcpSeen {

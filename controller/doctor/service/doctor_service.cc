@@ -121,6 +121,7 @@ void DoctorService::look_at_bmcs(const Spec& spec) {
     const auto where = parts_.bmc_of(spec, node);
     round_->logins.push_back({.node = node.name, .secret = node.power.secret});
     if (where.ok()) {
+      round_->logins.back().address = where->target.address;
       try_login(node, *where);
       continue;
     }
