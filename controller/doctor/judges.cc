@@ -110,17 +110,16 @@ Checked judge_bmcs(const std::vector<BmcLogin>& logins, size_t without) {
   Checked out{.check = Check::bmc_login, .looked_at = counted(logins.size(), "BMC")};
   if (without > 0) out.looked_at += fmt::format("; {} without one", counted(without, "node"));
   OfNodes found;
-  std::vector<std::string> not_reached;
+  std::map<std::string, std::vector<std::string>> not_reached;  // by reason
   for (const BmcLogin& one : logins) {
     if (!one.looked)
-      not_reached.push_back(one.node);
+      not_reached[one.not_looked].push_back(one.node);
     else if (!one.outcome.ok())
       add_login(one, found);
   }
   out.findings = found.findings();
-  if (!not_reached.empty())
-    out.not_looked.push_back(
-        fmt::format("{}: no time was left for a login", names_in_ranges(std::move(not_reached))));
+  for (const auto& [why, nodes] : not_reached)
+    out.not_looked.push_back(fmt::format("{}: {}", names_in_ranges(nodes), why));
   return out;
 }
 

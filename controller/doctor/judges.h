@@ -16,9 +16,10 @@ namespace muster::doctor {
 
 // One login at a BMC, or why there was none.
 struct BmcLogin {
-  std::string node, secret;  // of the spec; secret: its name, "" without one
-  std::string address = {};  // of the BMC; "" if it is not known
-  bool looked = false;       // false: its turn did not come
+  std::string node, secret;                                 // of the spec; secret: its name, "" without one
+  std::string address = {};                                 // of the BMC; "" if it is not known
+  bool looked = false;                                      // false: its turn did not come
+  std::string not_looked = "no time was left for a login";  // why
   Status outcome = Ok{};
   bool usable = true;     // false: the node's power cannot be used as declared, see `outcome`
   bool rejected = false;  // user and password were

@@ -142,6 +142,18 @@ TEST_CASE("api: the doctor tries a wrong password once, and counts together with
   CHECK(b.checks(b.spec()).at("bmc-login")["state"] == "healthy");
 }
 
+TEST_CASE("api: the doctor leaves BMCs to a run that is under way, and says so", "[api][doctor]") {
+  Bench b;
+  REQUIRE(b.c.call(Listener::local, "PUT", "/v1/spec", b.spec()).status == 200);
+  b.c.start_a_run("node01");
+  const size_t calls = b.bmc.seen.size();
+  const auto found = b.checks(b.spec());
+  CHECK(found.at("bmc-login")["state"] == "not-looked");
+  CHECK(found.at("bmc-login")["not_looked"][0].get<std::string>().starts_with("node01: a run is under way"));
+  CHECK(found.at("disk-space")["state"] == "healthy");
+  CHECK(b.bmc.seen.size() == calls);
+}
+
 TEST_CASE("api: a second doctor is not begun beside the first", "[api][doctor]") {
   Bench b;
   std::promise<void> go_on;

@@ -100,6 +100,10 @@ TEST_CASE("doctor: a BMC that is silent, one without a secret, and one whose tur
   REQUIRE(found.not_looked.size() == 1);
   CHECK(found.not_looked[0].find("gpu03") != std::string::npos);
   CHECK(outcome_of(judge_bmcs({late}, 0)) == Outcome::not_looked);
+  BmcLogin busy = login("gpu04");
+  busy.looked = false;
+  busy.not_looked = "a run is under way";
+  CHECK(judge_bmcs({late, busy}, 0).not_looked.size() == 2);
 }
 
 TEST_CASE("doctor: BMCs behind one dead switch are one finding, whatever their addresses",
