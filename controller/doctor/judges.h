@@ -24,7 +24,8 @@ struct BmcLogin {
   bool usable = true;     // false: the node's power cannot be used as declared, see `outcome`
   bool rejected = false;  // user and password were
 };
-// Nodes with the same cause become one finding, whatever their names and addresses. `without`: nodes without a BMC.
+// Nodes with the same cause become one finding, whatever their names and addresses. `without`: nodes without
+// a BMC.
 Checked judge_bmcs(const std::vector<BmcLogin>& logins, size_t without);
 
 struct DhcpSeen {
@@ -33,8 +34,8 @@ struct DhcpSeen {
   std::set<std::string> own = {};  // every address of this machine
   bool server_here = false;        // another program of this machine serves DHCP, which gets no request of it
 };
-// An Error: the network could not be looked at; not_found: this machine is not in it. `ours`: musterd is to be
-// the only server; false: nodes need another one.
+// An Error: the network could not be looked at; not_found: this machine is not in it. `ours`: musterd is to
+// be the only server; false: nodes need another one.
 Checked judge_dhcp(const Result<DhcpSeen>& seen, bool ours = true);
 
 // By image: "" or what its mirror lacks; an Error: not looked at (controller/image/mirror_look.h). `built`:

@@ -1,5 +1,5 @@
-// Variables of the spec that muster itself reads, apart from its playbooks. The one place of their names: code
-// that reads another one has it added here, or `muster spec check` calls it unread. Constant values.
+// Variables of the spec that muster itself reads, apart from its playbooks. The one place of their names:
+// code that reads another one has it added here, or `muster spec check` calls it unread. Constant values.
 #pragma once
 
 namespace muster {

@@ -1,10 +1,10 @@
 // DoctorService: `muster doctor`. Looks at what would stop the first `muster up` of a spec, which need not be
 // stored, and returns what is wrong and what could not be looked at (controller/doctor/doctor.h).
 //
-// All checks begin at once, on workers, logins eight at a time, and one deadline ends them: what was not looked
-// at by then is named, and no login is begun any more, nor during a run, whose calls to BMCs go first. Switches nothing, stores nothing but what a login says about itself
-// (controller/power/logins.h): a wrong password, tried once here, counts together with other tries. Thread:
-// the reactor's.
+// All checks begin at once, on workers, logins eight at a time, and one deadline ends them: what was not
+// looked at by then is named, and no login is begun any more, nor during a run, whose calls to BMCs go
+// first. Switches nothing, stores nothing but what a login says about itself (controller/power/logins.h): a
+// wrong password, tried once here, counts together with other tries. Thread: the reactor's.
 #pragma once
 
 #include <functional>
