@@ -31,11 +31,6 @@ std::string hex_part(const std::string& digest) {
   return colon == std::string::npos ? digest : digest.substr(colon + 1);
 }
 
-bool names(const std::string& approval, const std::string& digest) {
-  const std::string given = hex_part(approval), whole = hex_part(digest);
-  return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
-}
-
 // Handles one line of an image job's stream: {"what", "fraction"}, {"error"} or {"digest", "reused"}. Prints
 // nothing about an unchanged image unless it was requested by name.
 Status show_build_line(const Context& context, const std::string& name, bool explicitly,
@@ -96,7 +91,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   out["exit"] = context.exit;
   if (folder.ok()) out["report"] = *folder;
   show(context, out, [&] {
-    fmt::print("\n{}", render_summary(run));
+    fmt::print("\n{}", render_summary(run, terminal_width()));
     const std::string good = goal.kind == "drain" ? "drained" : "accepted";
     std::map<std::string, size_t> results;
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
@@ -159,10 +154,15 @@ void add_approval(Verb& verb, Approval& approval, const std::string& what) {
   verb.add_option("--approve", &approval.digest, "approve exactly the plan with this digest");
 }
 
+bool names_digest(const Approval& approval, const std::string& digest) {
+  const std::string given = hex_part(approval.digest), whole = hex_part(digest);
+  return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
+}
+
 Status approve(const Context& context, const Approval& approval, const Json& planned,
                const std::string& question) {
   const std::string digest = planned.value("digest", "");
-  if (approval.yes || (!approval.digest.empty() && names(approval.digest, digest))) return Ok{};
+  if (approval.yes || names_digest(approval, digest)) return Ok{};
   if (!approval.digest.empty())
     return fail(Code::denied, fmt::format("the plan is now {}, not the approved {}: nothing was done", digest,
                                           approval.digest));

@@ -52,6 +52,8 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
 std::string wrong_report_folder(const std::string& given);
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
+// True if the approval names this digest, in full or by its beginning.
+bool names_digest(const Approval& approval, const std::string& digest);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
 Status approve(const Context& context, const Approval& approval, const Json& planned,
                const std::string& question = "Carry out this plan?");

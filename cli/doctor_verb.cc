@@ -1,11 +1,14 @@
 // muster doctor: what would stop the first `muster up` of a spec, before any power (docs/doctor.md).
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 #include "base/json_at.h"
 #include "base/split.h"
 #include "base/wrapped.h"
 #include "cli/cli_context.h"
-#include "cli/spec_file.h"
+#include "cli/spec_request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -60,22 +63,15 @@ Exit exit_for_examination(const Json& found) {
   return state == "findings" ? kPartial : kFailed;
 }
 
-// The text of the spec to send; "": the stored one.
-Result<std::string> examined_spec(const std::string& path) {
-  if (path.empty()) return std::string();
-  TRY(const SpecFile file, read_spec_file(path));
-  if (!file.errors.empty()) return fail(Code::invalid, to_string(file.errors, path));
-  if (file.text.empty()) return fail(Code::invalid, path + " is empty");
-  return file.text;
-}
-
 void examine(Context& context, const std::string& path) {
-  const auto spec = examined_spec(path);
-  if (!spec.ok()) return complain(context, spec.error());
+  std::optional<std::string> spec = "";  // the stored one
+  if (!path.empty()) spec = spec_to_send(context, path);
+  if (!spec) return;
   if (!context.json) fmt::print(stderr, "looking at BMCs, networks, mirrors and the controller host\n");
+  Api api(context);
   const auto found =
-      Api(context).post_text("/v1/doctor" + (path.empty() ? "" : "?file=" + url_encode(path)), *spec);
-  if (!found.ok()) return complain(context, found.error());
+      api.post_text("/v1/doctor" + (path.empty() ? "" : "?file=" + url_encode(path)), std::move(*spec));
+  if (!found.ok()) return complain_of_spec(context, api, found.error());
   context.exit = exit_for_examination(*found);
   show(context, *found, [&] { print_examination(*found); });
 }

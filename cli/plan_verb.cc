@@ -72,7 +72,7 @@ void approve_digest(Context& context, const PlanFlags& flags) {
   const auto run = follow_run(context, id);
   if (!run.ok()) return complain(context, run.error());
   context.exit = exit_for_run(*run);
-  show(context, *run, [&] { fmt::print("\n{}", render_summary(*run)); });
+  show(context, *run, [&] { fmt::print("\n{}", render_summary(*run, terminal_width())); });
 }
 
 void carry_out(Context& context, const PlanFlags& flags, const std::string& kind) {
@@ -133,7 +133,8 @@ void add_plan(Verb& app, Context& context) {
   verb.footer(
       "With SPEC: what differs from the stored spec, which images would be built, which secrets are not set, "
       "and per node the kind of work, the reason and the steps that change, from what was last seen of the "
-      "node. Nothing is stored or built, and no node is contacted without --live.");
+      "node. Nothing is stored or built, and no node is contacted without --live. Exit: 4 if `muster up "
+      "SPEC` would stop because of what is shown.");
   verb.example("muster plan").example("muster plan cluster.yaml").example("muster plan cluster.yaml --live");
   verb.example("muster plan --kind reimage --limit gpu03 --json");
   verb.runs([flags, &context] {

@@ -21,11 +21,12 @@
 namespace muster::cli {
 namespace {
 
-constexpr char kExitCodes[] =
+constexpr char kFooter[] =
     "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, returned or "
     "left "
     "out, 4 refused for safety or not approved, 5 all nodes work and some are degraded, 6 report signed by "
-    "another key";
+    "another key\n"
+    "NO_COLOR in the environment: no colours";
 
 void global_flags(Verb& app, Context& context) {
   // Without an installed controller, the socket of the only lab is the default, if there is exactly one lab.
@@ -71,7 +72,7 @@ void add_program(Verb& app, Context& context) {
   app.falls_through();  // global flags may follow the verb
   app.add_version(std::string("muster ") + kProgramVersion);
   app.add_manual(1);
-  app.footer(kExitCodes);
+  app.footer(kFooter);
   app.example("muster spec check cluster.yaml").example("muster lab up cluster.yaml");
   app.example("muster up cluster.yaml").example("muster help accept");
   global_flags(app, context);

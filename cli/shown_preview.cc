@@ -18,6 +18,11 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kPipeWidth = 80;
+// What the controller does when a spec changes (Core::create in controller/daemon.cc).
+constexpr const char* kStoringAlone =
+    "Storing it takes effect on the controller at once, before any plan: DHCP answers for the machines of "
+    "this spec, and starts with the first spec that manages it; limits of events apply; records of provider "
+    "installs that the spec no longer has are deleted.";
 
 std::vector<std::string> name_list(const Json& list) {
   std::vector<std::string> out;
@@ -102,8 +107,13 @@ class PreviewText {
 
   void plan(const Json& planned, bool later) {
     const Json& refusals = list_at(planned, "refusals");
+    if (const std::string error = text_at(planned, "error"); !error.empty()) {
+      title("The nodes after that CANNOT BE PLANNED:");
+      for (const std::string& one : split_lines(clean_lines(error))) line("  " + one);
+      return;
+    }
     if (!refusals.empty()) {
-      title(later ? "The nodes after that are refused:" : "REFUSED:");
+      title(later ? "The nodes after that are REFUSED:" : "REFUSED:");
       for (const Json& refusal : refusals)
         line(fmt::format("  {}: {} [{}]", clean_at(refusal, "node"), clean_at(refusal, "message"),
                          clean_at(refusal, "rule")));
@@ -186,15 +196,16 @@ class PreviewText {
   }
 
   void destroys(const Json& plans) {
-    bool any = false, planned = false;
+    bool any = false, planned = false, unknown = false;
     for (const Json& plan : plans) {
       planned = planned || !list_at(plan, "nodes").empty();
+      unknown = unknown || !list_at(plan, "refusals").empty() || !text_at(plan, "error").empty();
       for (const Json& lost : list_at(plan, "destroys")) {
         if (!std::exchange(any, true)) title("WILL BE DESTROYED:");
         line("  " + loss(lost));
       }
     }
-    if (planned && !any) title("Nothing will be destroyed by what can be planned now.");
+    if (planned && !any && !unknown) title("Nothing will be destroyed by what can be planned now.");
   }
 
   static std::string loss(const Json& lost) {
@@ -210,6 +221,7 @@ class PreviewText {
 
   void end(const Json& preview) {
     title("Nothing is stored, built or done yet.");
+    if (!is_true_at(preview, "unchanged")) line(kStoringAlone);
     if (list_at(preview, "images").empty()) return;
     line(
         "The plan follows from images once they are built: `muster up` shows it again before it carries it "

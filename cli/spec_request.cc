@@ -4,6 +4,7 @@
 
 #include "base/digest.h"
 #include "base/json_at.h"
+#include "base/name_ranges.h"
 #include "cli/shown_preview.h"
 #include "cli/spec_file.h"
 #include "cli/terminal.h"
@@ -12,7 +13,17 @@
 namespace muster::cli {
 namespace {
 
-// The errors of a spec one by one, then their number.
+// The nodes that `up` goes on without, in the order of the plans.
+std::vector<std::string> nodes_left_out(const Json& preview) {
+  std::vector<std::string> out;
+  for (const Json& plan : list_at(preview, "plans"))
+    for (const Json& node : list_at(plan, "left_out"))
+      if (node.is_string()) out.push_back(clean(node.get<std::string>()));
+  return out;
+}
+
+}  // namespace
+
 void complain_of_spec(Context& context, const Api& api, const Error& error) {
   if (!context.json && api.details().is_object()) {
     for (const Json& e : list_at(api.details(), "errors")) fmt::print(stderr, "{}\n", clean_at(e, "text"));
@@ -21,20 +32,16 @@ void complain_of_spec(Context& context, const Api& api, const Error& error) {
   complain(context, error, api.details());
 }
 
-bool first_is_refused(const Json& preview) {
-  const Json& plans = list_at(preview, "plans");
-  return !plans.empty() && !list_at(plans[0], "refusals").empty();
-}
-
-}  // namespace
-
 std::optional<std::string> spec_to_send(Context& context, const std::string& path) {
   auto file = read_spec_file(path);
   if (!file.ok()) return complain(context, file.error()), std::nullopt;
+  if (file->errors.empty() && file->text.empty())
+    return complain(context, fail(Code::invalid, path + " is empty")), std::nullopt;
   if (file->errors.empty()) return std::move(file->text);
   for (const auto& e : file->errors) fmt::print(stderr, "{}\n", to_string(e, path));
-  complain(context, fail(Code::invalid,
-                         fmt::format("{} errors in the playbooks that the spec names", file->errors.size())));
+  complain(context,
+           fail(Code::invalid, fmt::format("{} error{} in the playbooks that the spec names",
+                                           file->errors.size(), file->errors.size() == 1 ? "" : "s")));
   return std::nullopt;
 }
 
@@ -53,8 +60,19 @@ std::optional<Json> request_preview(Context& context, const PreviewRequest& requ
   return std::nullopt;
 }
 
+std::string why_up_would_stop(const Json& preview) {
+  for (const Json& image : list_at(preview, "images"))
+    if (!text_at(image, "error").empty())
+      return fmt::format("image {} cannot be built", clean_at(image, "name"));
+  for (const Json& plan : list_at(preview, "plans")) {
+    if (!text_at(plan, "error").empty()) return "some nodes cannot be planned";
+    if (!list_at(plan, "refusals").empty()) return "nodes are refused";
+  }
+  return "";
+}
+
 void show_preview(Context& context, const Json& preview) {
-  context.exit = first_is_refused(preview) ? kRefused : kAccepted;
+  context.exit = why_up_would_stop(preview).empty() ? kAccepted : kRefused;
   show(context, preview, [&] { fmt::print("{}", render_spec_preview(preview, wall_clock(), text_width())); });
 }
 
@@ -62,33 +80,27 @@ bool needs_preparation(const Json& preview) {
   return !is_true_at(preview, "unchanged") || !list_at(preview, "images").empty();
 }
 
-Status approve_preview(const Context& context, const Approval& approval, const Json& preview) {
-  const bool stores = !is_true_at(preview, "unchanged");
-  const std::string digest = text_at(preview, "digest");
-  if (approval.yes) return Ok{};
-  if (!approval.digest.empty() && digest.empty())
-    return fail(Code::denied,
-                "nothing was done: --approve names a plan, which is only known once the images are built and "
-                "nothing is refused; use --yes, or answer the prompt");
-  if (!approval.digest.empty()) return approve(context, approval, preview);
-  const std::string question =
-      stores ? fmt::format("Store this as revision {} and go on?", integer_at(preview, "coming"))
-             : std::string("Build these images and go on?");
-  if (!context.json && confirm_prompt(question)) return Ok{};
-  return fail(Code::denied,
-              fmt::format("not approved, nothing was {}: pass --yes{}", stores ? "stored" : "built",
-                          digest.empty() ? "" : ", or --approve " + short_digest(digest)));
+std::string question_about(const Json& preview) {
+  const auto without = nodes_left_out(preview);
+  return fmt::format("{} and go on{}?",
+                     is_true_at(preview, "unchanged")
+                         ? "Build these images"
+                         : fmt::format("Store this as revision {}", integer_at(preview, "coming")),
+                     without.empty() ? "" : " without " + names_in_ranges(without));
 }
 
-bool store_spec(Context& context, const std::string& text, const std::string& file, const std::string& note) {
+std::optional<int64_t> store_spec(Context& context, const PreviewRequest& request, const Json& preview,
+                                  const std::string& note) {
   Api api(context);
-  const std::string query = "?file=" + url_encode(file) + (note.empty() ? "" : "&note=" + url_encode(note));
-  const auto stored = api.put("/v1/spec" + query, text);
-  if (!stored.ok()) return complain_of_spec(context, api, stored.error()), false;
+  const std::string query =
+      fmt::format("?file={}&after={}{}", url_encode(request.file), integer_at(preview, "revision"),
+                  note.empty() ? "" : "&note=" + url_encode(note));
+  const auto stored = api.put("/v1/spec" + query, request.spec);
+  if (!stored.ok()) return complain_of_spec(context, api, stored.error()), std::nullopt;
   if (!context.json && !stored->value("unchanged", false))
     fmt::print("spec revision {}: cluster {}, {} nodes\n", stored->value("revision", 0),
                stored->value("cluster", ""), stored->value("nodes", 0));
-  return true;
+  return integer_at(*stored, "revision");
 }
 
 }  // namespace muster::cli

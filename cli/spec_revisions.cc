@@ -72,8 +72,9 @@ void roll_back_spec(Context& context, const RevisionFlags& flags) {
           confirmed(context, flags.yes, fmt::format("Store {} again, as revision {}?", request.file, coming));
       !agreed.ok())
     return complain(context, agreed.error());
-  if (!store_spec(context, request.spec, request.file, "back to " + request.file)) return;
-  show(context, {{"unchanged", false}, {"revision", coming}, {"of", flags.revision}},
+  const auto stored = store_spec(context, request, *preview, "back to " + request.file);
+  if (!stored) return;
+  show(context, {{"unchanged", false}, {"revision", *stored}, {"of", flags.revision}},
        [] { fmt::print("the nodes are as they were: `muster up` brings them to this spec\n"); });
 }
 
@@ -101,6 +102,9 @@ void add_spec_revisions(Verb& spec, Context& context) {
       .required()
       .positive();
   rollback.add_flag("--yes,-y", &flags->yes, "store it without a prompt");
+  rollback.footer(
+      "Storing takes effect on the controller at once: DHCP answers for the machines of that spec, limits of "
+      "events apply, and records of provider installs that it does not have are deleted.");
   rollback.example("muster spec rollback 7");
   rollback.runs([flags, &context] { roll_back_spec(context, *flags); });
 }

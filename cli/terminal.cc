@@ -103,6 +103,14 @@ int quarter(const Json& node) {
   return fraction < 0 ? -1 : static_cast<int>(fraction * 4) * 25;
 }
 
+// -1: the node had no such phase.
+double ms_of_phase(const Json& node, const std::string& wanted) {
+  double ms = -1;
+  for (const Json& phase : list_at(node, "phases"))
+    if (clean_at(phase, "phase") == wanted) ms = number_at(phase, "ms", -1);
+  return ms;
+}
+
 }  // namespace
 
 std::string clean_at(const Json& json, const char* key) { return clean(text_at(json, key)); }
@@ -255,28 +263,34 @@ std::string ChangeLines::next(const Json& status) {
   return out;
 }
 
-std::string render_summary(const Json& run) {
-  std::string out;
-  std::vector<std::string> phases;
-  for (const Json& node : list_at(run, "nodes"))
-    for (const Json& phase : list_at(node, "phases")) {
-      const std::string name = clean_at(phase, "phase");
-      if (std::find(phases.begin(), phases.end(), name) == phases.end()) phases.push_back(name);
-    }
-  size_t width = 4;
-  for (const Json& node : list_at(run, "nodes")) width = std::max(width, clean_at(node, "name").size());
-  out += padded("NODE", width) + "  " + padded("RESULT", 11);
-  for (const auto& phase : phases) out += fmt::format("  {:>10}", phase);
-  out += fmt::format("  {:>10}\n", "total");
+std::string render_summary(const Json& run, size_t width) {
+  constexpr size_t kResult = 11, kTime = 10;
+  std::vector<std::string> columns;
+  size_t names = 4;
   for (const Json& node : list_at(run, "nodes")) {
-    out += padded(clean_at(node, "name"), width) + "  " + padded(clean_at(node, "result"), 11);
-    for (const auto& wanted : phases) {
-      double ms = -1;
-      for (const Json& phase : list_at(node, "phases"))
-        if (clean_at(phase, "phase") == wanted) ms = number_at(phase, "ms", -1);
-      out += fmt::format("  {:>10}", ms < 0 ? "-" : to_human(static_cast<DurationMs>(ms)));
+    names = std::max(names, clean_at(node, "name").size());
+    for (const Json& phase : list_at(node, "phases"))
+      if (const std::string name = clean_at(phase, "phase");
+          std::find(columns.begin(), columns.end(), name) == columns.end())
+        columns.push_back(name);
+  }
+  columns.emplace_back("total");
+  const size_t room = width - std::min(width, names + 2 + kResult);
+  const size_t at_once = width == 0 ? columns.size() : std::max<size_t>(1, room / (kTime + 2));
+  std::string out;
+  for (size_t first = 0; first < columns.size(); first += at_once) {
+    const size_t end = std::min(first + at_once, columns.size());
+    out += padded("NODE", names) + "  " + padded("RESULT", kResult);
+    for (size_t i = first; i < end; ++i) out += fmt::format("  {:>{}}", columns[i], kTime);
+    out += "\n";
+    for (const Json& node : list_at(run, "nodes")) {
+      out += padded(clean_at(node, "name"), names) + "  " + padded(clean_at(node, "result"), kResult);
+      for (size_t i = first; i < end; ++i) {
+        const double ms = i + 1 == columns.size() ? number_at(node, "ms", 0) : ms_of_phase(node, columns[i]);
+        out += fmt::format("  {:>{}}", ms < 0 ? "-" : to_human(static_cast<DurationMs>(ms)), kTime);
+      }
+      out += "\n";
     }
-    out += fmt::format("  {:>10}\n", to_human(static_cast<DurationMs>(number_at(node, "ms", 0))));
   }
   for (const Json& node : list_at(run, "nodes"))
     if (const auto reason = clean_at(node, "reason"); !reason.empty())

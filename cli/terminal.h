@@ -44,7 +44,8 @@ class ChangeLines {
   std::map<std::string, Shown> last_;
 };
 // Renders the summary after a run: result per node, times per phase, quarantined nodes with their reasons.
-std::string render_summary(const Json& run);
+// Phases that do not fit into `width` follow in another table below; 0: all in one.
+std::string render_summary(const Json& run, size_t width = 0);
 // Renders the refusals of a plan from the body of an error response.
 std::string render_refusals(const Json& details);
 

@@ -36,14 +36,22 @@ void run_up(Context& context, const UpFlags& flags) {
   const auto preview = request_preview(context, request);
   if (!preview) return;
   if (flags.dry_run) return show_preview(context, *preview);
-  if (needs_preparation(*preview)) {
+  const bool prepares = needs_preparation(*preview);
+  if (prepares) {
     if (!context.json) show_preview(context, *preview);
+    if (const std::string why = why_up_would_stop(*preview); !why.empty())
+      return complain(context, fail(Code::denied, "nothing was stored or built: " + why), *preview);
     context.exit = kAccepted;
-    if (const auto approved = approve_preview(context, flags.approval, *preview); !approved.ok())
+    if (const auto approved = approve(context, flags.approval, *preview, question_about(*preview));
+        !approved.ok())
       return complain(context, approved.error(), *preview);
-    goal.agreed = text_at(*preview, "digest");
-    if (!flags.spec.empty() && !store_spec(context, request.spec, flags.spec)) return;
+    if (!flags.spec.empty() && !store_spec(context, request, *preview)) return;
     if (const auto built = build_images(context); !built.ok()) return complain(context, built.error());
+  }
+  // The approval is used up: the preview's first plan needs no second one, and any other plan its own.
+  if (prepares || names_digest(flags.approval, text_at(*preview, "digest"))) {
+    goal.agreed = text_at(*preview, "first_plan");
+    goal.approval.digest.clear();
   }
   reach(context, goal);
 }
@@ -69,6 +77,10 @@ void add_up(Verb& app, Context& context) {
   verb.example("muster up cluster.yaml --dry-run");
   verb.example("muster up --limit gpu03").example("muster up --reimage --limit gpu[01-04]");
   verb.footer(
+      "Nothing is stored or built if a node is refused, cannot be planned, or has an image that cannot be "
+      "built; nodes that a plan leaves out do not stop the others. With SPEC, --approve takes `digest` of "
+      "`muster plan SPEC --json`, which covers the text, the images and the plans; a plan that was not known "
+      "then, because images had to be built or nodes discovered, has a digest of its own.\n"
       "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined or returned, 4 refused or not "
       "approved, 5 degraded");
   verb.runs([flags, &context] { run_up(context, *flags); });

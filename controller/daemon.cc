@@ -186,7 +186,7 @@ Status Core::finish() {
                                                              [this] { return rollout->record(); },
                                                              [this] { return causes.look(); }, problems});
   doctor = std::make_unique<DoctorService>(DoctorService::Parts{
-      reactor, options, authority, power, images, *bringup,
+      reactor, options, authority, power, *bringup,
       [this](const Spec& cluster, const NodeSpec& node) { return bmc_of(cluster, node); }});
   services = std::make_unique<Services>(Services{options, authority, reactor,  *store,   spec,
                                                  events,  link,      boot,     power,    *vault,

@@ -18,10 +18,13 @@ namespace muster::lab {
 
 // A virtual machine's timer interrupts arrive late if the host is busy. A kernel tests the timer once during
 // boot, and panics if it fails ("timer doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a
-// busy host, none with no_timer_check. For the same reason it marks the TSC as unstable and switches to a
-// slow clock source, with which perftest fails: hence tsc=nowatchdog. Real machines keep both tests.
+// busy host, none with no_timer_check. For the same reason its watchdog marks the TSC as unstable; and an AMD
+// processor without constant_tsc, as the emulator's default is, counts as unsynchronized as soon as there are
+// two. The kernel then reads the HPET, an exit to the emulator for each time of day, and perftest, which
+// compares time of day and TSC, finds no rate. All processors of the emulator read the host's counter: hence
+// tsc=reliable. Real machines keep both tests.
 // unknown_nmi_panic: the lab injects an NMI to make a kernel panic (lab/boot_faults.h).
-inline constexpr const char* kKernelOptions = "no_timer_check tsc=nowatchdog unknown_nmi_panic";
+inline constexpr const char* kKernelOptions = "no_timer_check tsc=reliable unknown_nmi_panic";
 // Returns musterd's argv, without the prefix that runs it inside the lab's network.
 std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& spec,
                                               const std::string& musterd);

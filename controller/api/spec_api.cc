@@ -1,6 +1,9 @@
 // The desired cluster: revisions of cluster.yaml.
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
+
 #include "base/unified_diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/offered_spec.h"
@@ -24,6 +27,17 @@ Json row_json(const SpecRow& row, bool with_text) {
   return j;
 }
 
+// `after`: the newest revision that the caller has seen. Ok if it still is, or if none was given.
+Status is_newest(const std::string& after, const std::optional<SpecRow>& newest) {
+  const int64_t revision = newest ? newest->revision : 0;
+  if (after.empty() || after == std::to_string(revision)) return Ok{};
+  const std::string by = newest && !newest->caller.empty() ? " by " + newest->caller : "";
+  const std::string now = revision == 0 ? "no revision is stored any more"
+                                        : fmt::format("revision {} was stored{} meanwhile", revision, by);
+  return fail(Code::conflict,
+              now + ": nothing was stored; look at what this spec changes now, then store it again");
+}
+
 int64_t revision_of(const Call& call, const char* name) {
   return std::strtoll(call.query(name, "0").c_str(), nullptr, 10);
 }
@@ -38,6 +52,8 @@ void put_spec(const CallPtr& call) {
       {"lab", offered->spec.lab},         {"digest", offered->digest},
       {"unchanged", offered->unchanged},  {"revision", offered->newest ? offered->newest->revision : 0}};
   if (offered->unchanged || call->query("dry") == "1") return call->ok(reply);
+  if (const Status newest = is_newest(call->query("after"), offered->newest); !newest.ok())
+    return call->error(newest.error());
   // During a run, addresses of BMCs, MACs and images are taken from the newest revision: with a changed spec,
   // the run could switch a machine that is not in its plan.
   if (const Executor& executor = call->services.executor; executor.active())

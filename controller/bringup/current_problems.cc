@@ -186,10 +186,10 @@ std::vector<Problem> certificate_problems(const std::map<std::string, TimeMs>& c
   std::vector<Problem> out;
   for (const auto& [name, ends] : certificates) {
     if (ends - now >= kBeforeEnd) continue;
-    const bool is_renewed = name == "server";  // at a start
+    const bool at_start = name == "server";  // musterd renews it
     out.push_back({.reason = fmt::format("certificate: musterd's '{}' ends at {}", name, to_iso8601(ends)),
                    .part = "certificate " + name,
-                   .next = is_renewed ? "systemctl restart musterd" : ""});
+                   .next = at_start ? "systemctl restart musterd" : "muster replace ca"});
   }
   return out;
 }

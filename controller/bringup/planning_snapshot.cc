@@ -40,14 +40,15 @@ std::string terms_of(const std::optional<BatchTerms>& batch) {
 }
 
 InputFields fields_of(const PlanRequest& request) {
-  const auto& [kind, nodes, force, profile, through_ram, reimage, batch] = request;
+  const auto& [kind, nodes, force, profile, through_ram, reimage, batch, skip] = request;
   return {{"kind", std::to_string(static_cast<int>(kind))},
           {"nodes", measured_list(nodes)},
           {"force", measured_list(force)},
           {"profile", profile},
           {"through_ram", yes(through_ram)},
           {"reimage", yes(reimage)},
-          {"batch", terms_of(batch)}};
+          {"batch", terms_of(batch)},
+          {"skip", measured_list(skip)}};
 }
 
 InputFields fields_of(const OwnMachine& own) {

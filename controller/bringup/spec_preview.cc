@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/secrets.h"
 #include "controller/image/service/image_request.h"
@@ -20,6 +21,7 @@ constexpr size_t kMostStages = 3;    // wake, discover, the others
 struct Stage {
   PlannerInput in;
   PlanOutcome outcome;
+  std::string error = {};  // why there is no outcome
 };
 
 // As if these images were built; what is known of an older build stays.
@@ -32,35 +34,50 @@ void assume_built(const std::vector<DueImage>& due, PlannerInput& in) {
   }
 }
 
-// The nodes of the request for which this plan does nothing because it wakes or discovers others first.
-std::vector<std::string> later_nodes(const PlannerInput& in, const Plan& plan) {
-  if (plan.kind != PlanKind::wake && plan.kind != PlanKind::discover) return {};
-  const auto among = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  std::vector<std::string> out;
-  for (const auto& node : in.spec.nodes) {
-    const bool wanted = in.request.nodes.empty() || among(in.request.nodes, node.name);
-    if (wanted && !among(plan.nodes, node.name) && !among(plan.left_out, node.name)) out.push_back(node.name);
-  }
-  return out;
+// True if nodes of the request are left for the plan after this one, which wakes or discovers others first.
+// The request then skips those that this plan has dealt with; naming the rest would plan them differently.
+bool go_on(const Plan& plan, PlannerInput& in) {
+  if (plan.kind != PlanKind::wake && plan.kind != PlanKind::discover) return false;
+  PlanRequest& request = in.request;
+  request.skip.insert(plan.nodes.begin(), plan.nodes.end());
+  request.skip.insert(plan.left_out.begin(), plan.left_out.end());
+  return std::any_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& node) {
+    const auto& named = request.nodes;
+    return !request.skip.count(node.name) &&
+           (named.empty() || std::find(named.begin(), named.end(), node.name) != named.end());
+  });
 }
 
-// Errors of a later stage end it: what is planned then depends on what the first one finds.
+// An error of the first plan is that of the whole; one of a later plan is shown with what precedes it.
 Result<std::vector<Stage>> stages_of(PlannerInput in) {
   std::vector<Stage> out;
   while (true) {
     auto outcome = make_plan(in);
     if (!outcome.ok() && out.empty()) return outcome.error();
-    if (!outcome.ok()) return out;
+    if (!outcome.ok()) {
+      out.push_back({in, {}, outcome.error().message});
+      return out;
+    }
     out.push_back({in, std::move(outcome).value()});
-    const auto later = later_nodes(in, out.back().outcome.plan);
-    if (!out.back().outcome.refusals.empty() || later.empty() || out.size() == kMostStages) return out;
-    in.request.nodes = later;
-    std::erase_if(in.request.force, [&](const std::string& name) {
-      return std::find(later.begin(), later.end(), name) == later.end();
-    });
+    const Plan& plan = out.back().outcome.plan;
+    if (!out.back().outcome.refusals.empty() || out.size() == kMostStages || !go_on(plan, in)) return out;
   }
+}
+
+// The plan of the named nodes without those that it refuses. None: there is none.
+std::optional<Plan> plan_of_unrefused(PlannerInput in) {
+  auto& nodes = in.request.nodes;
+  while (!nodes.empty()) {
+    auto made = make_plan(in);
+    if (!made.ok()) return std::nullopt;
+    if (made->refusals.empty()) return std::move(made->plan);
+    const auto refused = [&](const std::string& node) {
+      return std::any_of(made->refusals.begin(), made->refusals.end(),
+                         [&](const Refusal& refusal) { return refusal.node == node; });
+    };
+    if (std::erase_if(nodes, refused) == 0) return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 // The steps that the nodes of `plan` have under the present spec, with the same builds of images: whether an
@@ -72,15 +89,12 @@ std::optional<Plan> present_steps(const PreviewSources& sources, const Stage& st
   for (const std::string& node : plan.nodes)
     if (!plan.only_serves(NodeName(node))) nodes.push_back(node);
   PlannerInput in = input_of_steps(planner_input(*sources.before), nodes);
-  if (in.request.nodes.empty()) return std::nullopt;
   in.images = stage.in.images;
   std::vector<DueImage> others;
   for (const std::string& name : images_needed_by(in.spec))
     if (!in.images.count(name)) others.push_back({name, ""});
   assume_built(others, in);
-  auto present = make_plan(in);
-  if (!present.ok() || !present->refusals.empty()) return std::nullopt;
-  return std::move(present->plan);
+  return plan_of_unrefused(std::move(in));
 }
 
 Json to_preview(const Destruction& lost) {
@@ -90,14 +104,16 @@ Json to_preview(const Destruction& lost) {
 }
 
 Json to_preview(const Stage& stage, const PreviewSources& sources) {
-  const auto& [plan, refusals] = stage.outcome;
+  const Plan& plan = stage.outcome.plan;
+  const auto& refusals = stage.outcome.refusals;
   Json refused = Json::array();
   for (const Refusal& refusal : refusals)
     refused.push_back({{"node", refusal.node}, {"rule", refusal.rule}, {"message", refusal.message}});
+  if (!stage.error.empty()) return {{"error", stage.error}, {"refusals", refused}};
   if (!refusals.empty()) return {{"refusals", refused}};
   const auto present = present_steps(sources, stage);
   Json nodes = Json::array(), destroys = Json::array();
-  for (const NodeChange& change : node_changes_of(stage.in, plan, present ? &*present : nullptr)) {
+  for (const NodeChange& change : node_changes_of(stage.in, stage.outcome, present ? &*present : nullptr)) {
     Json node = record_json(change);
     const auto time = sources.facts_times.find(change.node);
     node["facts_time"] = time == sources.facts_times.end() ? 0 : time->second;
@@ -170,10 +186,19 @@ void choose_live_steps(const std::vector<Stage>& stages, PreviewSources& sources
     nodes.resize(kMostChecked);
   }
   if (nodes.empty()) return;
-  const auto whole = make_plan(input_of_steps(last.in, nodes));
-  if (whole.ok() && whole->refusals.empty()) sources.steps = checkable_steps(whole->plan);
+  if (const auto plan = plan_of_unrefused(input_of_steps(last.in, nodes)))
+    sources.steps = checkable_steps(*plan);
   for (const std::string& node : nodes)
     if (!sources.steps.count(node)) sources.not_checked[node] = "no steps could be planned for it";
+}
+
+// Of all that is approved with a preview: the text, the images and the plans, with what they destroy.
+std::string digest_of(const std::string& text, const std::vector<DueImage>& due,
+                      const std::vector<Stage>& stages) {
+  Json plans = Json::array();
+  for (const Stage& stage : stages) plans.push_back(plan_digest(stage.outcome.plan).str());
+  const Json all = {{"text", text}, {"images", to_preview(due)}, {"plans", plans}};
+  return sha256(dump_ascii(all));
 }
 
 std::vector<std::string> removed_nodes(const PreviewSources& sources, const Spec& spec) {
@@ -198,8 +223,12 @@ Result<MadePlanPtr> preview_of(const PlanningSnapshot& after, PreviewSources& so
   out["secrets"] = unset_secrets(in.spec, stages, sources.secrets);
   out["plans"] = Json::array();
   for (const Stage& stage : stages) out["plans"].push_back(to_preview(stage, sources));
+  const bool whole = std::all_of(stages.begin(), stages.end(), [](const Stage& stage) {
+    return stage.error.empty() && stage.outcome.refusals.empty();
+  });
+  out["digest"] = whole ? digest_of(after.spec->digest, due, stages) : "";
   const bool exact = due.empty() && first.refusals.empty() && !first.plan.empty();
-  out["digest"] = exact ? plan_digest(first.plan).str() : "";
+  out["first_plan"] = exact ? plan_digest(first.plan).str() : "";
   out["removed"] = removed_nodes(sources, in.spec);
   if (sources.live) choose_live_steps(stages, sources);
   auto made = std::make_shared<MadePlan>();

@@ -3,8 +3,11 @@
 //   secrets  [{name, nodes, receivers}]: named and not set
 //   plans    [{kind, nodes: [{node, work, why, accepted_again, facts_time, compared, steps}], unchanged,
 //            left_out, left_out_rules, notes, destroys, refusals}]: in order; after a plan that wakes or
-//            discovers nodes comes what is planned for the others
-//   digest   of the first plan, if `up` would show exactly that one; "" otherwise
+//            discovers nodes comes what is planned for the others. With refusals it has nothing else; if a
+//            plan after the first cannot be made, it is {error, refusals: []}
+//   digest   of the spec's text, the images and the plans together: what `up SPEC --approve` takes; "" if a
+//            plan is refused or cannot be made
+//   first_plan  digest of the first plan, if `up` would show exactly that one; "" otherwise
 //   removed  nodes that the present spec declares and this one does not
 // Made by the planner from the nodes as they were last seen. An image that would be built is planned as if it
 // were there. Thread: a worker's; builds and writes nothing.

@@ -150,8 +150,8 @@ Checked judge_dhcp(const Result<DhcpSeen>& seen, bool ours) {
         offer.address == kNoAddress ? "offers what to boot" : "offers the address " + offer.address;
     out.findings.push_back(
         {offer.server, fmt::format("another DHCP server on {} {}", seen->interface, what),
-         fmt::format("switch it off (ip neighbor show {}); or, if it is to lead the machines here, give "
-                     "musterd --no-dhcp (docs/install.md), then: systemctl restart musterd",
+         fmt::format("switch off its DHCP in this network; its MAC address, by which a switch knows its "
+                     "port: ping -c 1 {0}; ip neighbor show {0}",
                      offer.server)});
   }
   return out;

@@ -122,46 +122,11 @@ std::string work_of(const Plan& plan, const NodeObservation& seen, const NodeNam
   return "configure";
 }
 
-std::string why_discovered(const NodeObservation& seen) {
-  if (seen.facts) return "its provider installs it again";
-  return seen.machine ? "the content of its disks is no longer known" : "it was never seen";
-}
-
-std::string why_imaged(const PlannerInput& in, const NodeSpec& node, const NodeObservation& seen) {
-  if (seen.image_digest.empty()) return "muster has not installed it yet";
-  const auto image = in.images.find(node.image);
-  if (image != in.images.end() && image->second.digest != seen.image_digest)
-    return fmt::format("it does not run the declared build of image {}", node.image);
-  if (seen.online && seen.mode == wire::Mode::ram) return "it runs the RAM system";
-  return "its installed system is not running";
-}
-
-std::string why_configured(const PlannerInput& in, const NodeSpec& node, const NodeObservation& seen,
-                           const Plan& plan) {
-  if (in.request.force.count(node.name)) return "it was named with --force";
-  if (seen.state != NodeState::accepted)
-    return fmt::format("its state is {}{}", to_string(seen.state),
-                       seen.reason.empty() ? "" : " (" + seen.reason + ")");
-  const auto declared = plan.config_digests.find(node.name);
-  if (declared != plan.config_digests.end() && declared->second != seen.config_digest)
-    return "its configuration or acceptance is declared differently";
-  return seen.online ? "its file systems are mounted by UUID from now on" : "its agent is silent";
-}
-
-std::string why_work(const PlannerInput& in, const Plan& plan, const NodeSpec& node,
-                     const NodeObservation& seen, const std::string& work) {
-  if (work == "discover") return why_discovered(seen);
-  if (work == "wake")
-    return seen.doubtful ? "it has not reported since the database was restored" : "its agent is silent";
-  if (work == "serve") return "other nodes use its storage";
-  if (work == "configure") return why_configured(in, node, seen, plan);
-  return why_imaged(in, node, seen);
-}
-
 }  // namespace
 
-std::vector<NodeChange> node_changes_of(const PlannerInput& in, const Plan& plan, const Plan* before) {
+std::vector<NodeChange> node_changes_of(const PlannerInput& in, const PlanOutcome& made, const Plan* before) {
   static const NodeObservation kNever;
+  const Plan& plan = made.plan;
   const auto actions = actions_by_node(plan);
   const auto earlier = before ? actions_by_node(*before) : std::map<std::string, Actions>();
   std::vector<NodeChange> out;
@@ -175,7 +140,7 @@ std::vector<NodeChange> node_changes_of(const PlannerInput& in, const Plan& plan
     NodeChange change;
     change.node = name;
     change.work = work_of(plan, seen, node->name, planned->second);
-    change.why = why_work(in, plan, *node, seen, change.work);
+    if (const auto why = made.why.find(name); why != made.why.end()) change.why = why->second;
     change.accepted_again = has_kind(planned->second, ActionKind::check);
     const auto old = earlier.find(name);
     change.compared = old != earlier.end() && ++compared <= kMostCompared;
@@ -188,6 +153,7 @@ std::vector<NodeChange> node_changes_of(const PlannerInput& in, const Plan& plan
 PlannerInput input_of_steps(PlannerInput in, const std::vector<std::string>& nodes) {
   in.request.nodes.clear();
   in.request.force.clear();
+  in.request.skip.clear();
   for (const std::string& name : nodes)
     if (in.spec.node(name)) in.request.nodes.push_back(name);
   for (auto& [name, seen] : in.nodes) seen.config_digest.clear();

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/record.h"
-#include "controller/plan/plan.h"
+#include "controller/plan/planner.h"
 #include "controller/plan/planner_input.h"
 
 namespace muster {
@@ -32,9 +32,9 @@ struct NodeChange {
 };
 MUSTER_RECORD(NodeChange, node, work, why, accepted_again, compared, steps)
 
-// One entry per node of the plan, in its order; `in` is what the plan was made from. `before`: a plan under
+// One entry per node of a plan for `up`, in its order; `in` is what it was made from. `before`: a plan under
 // the present spec that includes the nodes that have steps now; null: there is none.
-std::vector<NodeChange> node_changes_of(const PlannerInput& in, const Plan& plan, const Plan* before);
+std::vector<NodeChange> node_changes_of(const PlannerInput& in, const PlanOutcome& made, const Plan* before);
 
 // `in`, for a plan of the steps that these nodes have under its spec, whether they are carried out already or
 // not. Nodes that its spec does not declare are left out.

@@ -122,7 +122,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
   if (p.refusals.empty()) check_adopted_are_kept(p);
   if (!p.problems.empty())
     return fail(Code::failed, "internal error: the plan failed its own check: " + p.problems.front());
-  return PlanOutcome{std::move(p.plan), std::move(p.refusals)};
+  return PlanOutcome{std::move(p.plan), std::move(p.refusals), std::move(p.why)};
 }
 
 }  // namespace muster

@@ -37,6 +37,7 @@
 // leader if the stage has `on: leader` steps). Then acceptance, in stages as well.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ namespace muster {
 struct PlanOutcome {
   Plan plan;  // undefined if there are refusals
   std::vector<Refusal> refusals;
+  // Of plans for `up`: why each node takes part, as recorded where it was decided: "it was never seen".
+  std::map<std::string, std::string> why = {};
 };
 
 struct NodeWay {

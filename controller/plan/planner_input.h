@@ -77,6 +77,8 @@ struct PlanRequest {
   bool through_ram = false;  // reimage: always through the RAM system
   bool reimage = false;      // up: also re-image accepted nodes with an older build of their image
   std::optional<BatchTerms> batch = {};  // reimage: set for a batch of a rollout
+  // Planned as if the request did not cover them: a preview has shown what is done to them first.
+  std::set<std::string> skip = {};
 };
 
 struct PlannerInput {

@@ -79,6 +79,7 @@ struct Planning {
   std::vector<Draft> unreachable_nodes;  // never seen, and not discovered by this plan
   Plan plan;
   std::vector<Refusal> refusals;
+  std::map<std::string, std::string> why;       // PlanOutcome::why
   std::vector<std::string> problems;            // wrong input: the plan is not made
   std::set<std::string> missing, untried, own;  // playbooks already reported as such
   std::optional<Simulated> simulated;

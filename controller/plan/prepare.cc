@@ -80,14 +80,19 @@ void refuse_playbooks(Planning& p, const Draft& d) {
   }
 }
 
-// True if the node's image is written, in place or through the RAM system.
-bool is_imaged(const Planning& p, const Draft& d) {
-  if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return false;
+// Why the node's image is written, in place or through the RAM system; "": it is not.
+std::string why_imaged(const Planning& p, const Draft& d) {
+  if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return "";
   const PlannerImage* image = p.image_of(d);
-  if (!image) return false;  // refused
-  if (p.requests_image()) return true;
-  if (d.older) return p.in.request.reimage;
-  return !in_installed(d) || d.seen->image_digest != image->digest;
+  if (!image) return "";  // refused
+  if (p.requests_image()) return "a re-image of it is requested";
+  if (d.older && !p.in.request.reimage) return "";
+  if (d.older) return fmt::format("it runs an older build of image {}, which is replaced", d.spec->image);
+  if (d.seen->image_digest.empty()) return "muster has not installed it yet";
+  if (d.seen->image_digest != image->digest)
+    return fmt::format("it does not run the declared build of image {}", d.spec->image);
+  if (in_ram(d)) return "it runs the RAM system";
+  return in_installed(d) ? "" : "its installed system is not running";
 }
 
 // How the machine differs from the one that was ordered; "": not, or its system is not replaced.
@@ -136,7 +141,9 @@ void expect_gpu_driver(Planning& p, const Draft& d) {
 void prepare_all(Planning& p) {
   for (auto& d : p.drafts) {
     d.older = runs_older_build(p, d);
-    d.imaging = is_imaged(p, d);
+    std::string why = why_imaged(p, d);
+    d.imaging = !why.empty();
+    if (d.imaging) p.why[d.spec->name] = std::move(why);
     if (d.imaging) expect_gpu_driver(p, d);
     if (!leaves_work(p, d)) continue;
     p.leaving.insert(d.spec->name);
@@ -157,6 +164,7 @@ void drop_unlike(Planning& p) {
     }
     p.leaving.erase(name);
     p.pausing.erase(name);
+    p.why.erase(name);
     const std::string what = fmt::format(
         "{}. Correct the machine or its `hardware` in the spec, or install it anyway with `muster plan "
         "{}--limit {} --force {}`",
@@ -192,17 +200,35 @@ void refuse_shared_disks(Planning& p) {
   for (auto& refusal : refuse_shared(selected)) p.refusals.push_back(std::move(refusal));
 }
 
+namespace {
+
+// Why the node is configured although its image is not written; "": it is as declared.
+std::string why_configured(const Planning& p, const Draft& d) {
+  if (d.seen->state != NodeState::accepted)
+    return fmt::format("its state is {}{}", to_string(d.seen->state),
+                       d.seen->reason.empty() ? "" : " (" + d.seen->reason + ")");
+  if (!d.seen->online) return "its agent is silent";
+  if (d.seen->config_digest != d.digest) return "its configuration or acceptance is declared differently";
+  if (d.seen->facts && label_lines(p.spec, *d.spec, *d.seen->facts).any())
+    return "its file systems are mounted by UUID from now on";
+  return p.forced(d) ? "it was named with --force" : "";
+}
+
+}  // namespace
+
 void drop_unchanged(Planning& p) {
   if (p.kind() != RequestKind::up && p.kind() != RequestKind::adopt) return;
   std::vector<Draft> rest;
   for (auto& d : p.drafts) {
-    const bool same = !d.imaging && d.seen->state == NodeState::accepted && d.seen->online &&
-                      d.seen->config_digest == d.digest &&
-                      !(d.seen->facts && label_lines(p.spec, *d.spec, *d.seen->facts).any());
-    if (same && !p.forced(d) && d.disks.refusals.empty())
-      p.plan.unchanged.push_back(d.spec->name);
-    else
-      rest.push_back(std::move(d));
+    if (!d.imaging) {
+      std::string why = why_configured(p, d);
+      if (why.empty() && d.disks.refusals.empty()) {
+        p.plan.unchanged.push_back(d.spec->name);
+        continue;
+      }
+      p.why[d.spec->name] = std::move(why);
+    }
+    rest.push_back(std::move(d));
   }
   p.drafts = std::move(rest);
 }

@@ -147,6 +147,7 @@ void choose_nodes(Planning& p) {
       p.problems.push_back(fmt::format("there is no node '{}' in the spec{}", name, suggestion(p, name)));
   for (const auto& node : p.spec.nodes) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), node.name) == wanted.end()) continue;
+    if (p.in.request.skip.count(node.name)) continue;
     const auto seen = p.in.nodes.find(node.name);
     Draft draft;
     draft.spec = &node;
@@ -181,6 +182,12 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
+// Why nothing else can be planned for the node before it is discovered.
+std::string why_discovered(const Draft& d) {
+  if (d.seen->facts) return "its provider installs it again";
+  return d.seen->machine ? "the content of its disks is no longer known" : "it was never seen";
+}
+
 }  // namespace
 
 bool wake(Planning& p) {
@@ -211,6 +218,8 @@ bool wake(Planning& p) {
   p.plan.kind = PlanKind::wake;
   for (auto& d : silent) {
     p.plan.nodes.push_back(d.spec->name);
+    p.why[d.spec->name] =
+        d.seen->doubtful ? "it has not reported since the database was restored" : "its agent is silent";
     p.plan.notes.push_back(fmt::format(
         "{}: {}", d.spec->name,
         d.seen->doubtful
@@ -232,6 +241,7 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
   p.plan.kind = PlanKind::discover;
   for (auto& d : p.drafts) {
     p.plan.nodes.push_back(d.spec->name);
+    p.why[d.spec->name] = why_discovered(d);
     if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(p, d);
     add(p, d,
         {"inventory", ActionKind::inventory, "discover", "take an inventory of the hardware", Json::object(),

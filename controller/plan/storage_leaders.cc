@@ -103,6 +103,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   p.plan.notes.push_back(fmt::format("{}: the only change is to allow the other nodes to mount storage '{}'",
                                      node.name, storage));
   p.plan.serving.push_back(node.name);
+  p.why[node.name] = "other nodes use its storage";
   p.drafts.push_back(std::move(d));
 }
 

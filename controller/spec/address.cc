@@ -40,9 +40,13 @@ Result<Cidr> parse_cidr(const std::string& text, int shortest, int longest) {
     return fail(Code::invalid,
                 fmt::format("'{}': the prefix must be between {} and {}", text, shortest, longest));
   if ((out.base & out.mask()) != out.base)
-    return fail(Code::invalid, fmt::format("'{}' is an address, not a network; did you mean '{}/{}'?", text,
-                                           format_ipv4(out.base & out.mask()), out.prefix));
+    return fail(Code::invalid, fmt::format("'{}' is an address, not a network; did you mean '{}'?", text,
+                                           format_cidr({out.base & out.mask(), out.prefix})));
   return out;
+}
+
+std::string format_cidr(const Cidr& network) {
+  return fmt::format("{}/{}", format_ipv4(network.base), network.prefix);
 }
 
 bool is_dns_name(const std::string& text) {

@@ -27,6 +27,7 @@ struct Cidr {
 };
 // "10.20.0.0/24". Code::invalid states the rule and, if host bits are set, the network probably meant.
 Result<Cidr> parse_cidr(const std::string& text, int shortest = 8, int longest = 30);
+std::string format_cidr(const Cidr& network);
 // "portal.example", "node01": letters, digits and '-' between dots. Digits and dots alone are not a name.
 bool is_dns_name(const std::string& text);
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "controller/spec/address.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -17,12 +16,8 @@ struct NeededVariable {
 };
 constexpr NeededVariable kNeeded[] = {{"pyxis_url", "enroot_url"}};  // pyxis starts enroot
 
-// "10.201.0.1/24": the address that the bridge itself has, and its network.
 std::string wrong_bridge(const std::string& value) {
-  const size_t slash = std::min(value.find('/'), value.size());
-  const auto address = parse_ipv4(value.substr(0, slash));
-  const auto size = parse_cidr("0.0.0.0" + value.substr(slash));
-  if (address && size.ok() && Cidr{*address & size->mask(), size->prefix}.hosts(*address)) return "";
+  if (bridge_network(value)) return "";
   return fmt::format("'{}' is not the address of a bridge with its network, such as 10.201.0.1/24", value);
 }
 
@@ -63,6 +58,15 @@ bool is_optional(const VarGroups& groups, const std::string& name) {
   return std::any_of(groups.begin(), groups.end(), [&](const std::vector<std::string>& group) {
     return std::find(group.begin(), group.end(), name) != group.end();
   });
+}
+
+std::optional<Cidr> bridge_network(const std::string& value) {
+  const size_t slash = std::min(value.find('/'), value.size());
+  const auto address = parse_ipv4(value.substr(0, slash));
+  const auto size = parse_cidr("0.0.0.0" + value.substr(slash));
+  if (!address || !size.ok()) return std::nullopt;
+  const Cidr network{*address & size->mask(), size->prefix};
+  return network.hosts(*address) ? std::optional(network) : std::nullopt;
 }
 
 std::vector<WrongVariable> wrong_variables(const std::map<std::string, std::string>& vars,

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "controller/spec/address.h"
 
 namespace muster {
 
@@ -18,6 +21,10 @@ struct WrongVariable {
 
 // True if one of the groups has this variable.
 bool is_optional(const VarGroups& groups, const std::string& name);
+
+// The network of `docker_bridge`, "10.201.0.1/24": the address that the bridge itself has, and its network.
+// None if the value has another form.
+std::optional<Cidr> bridge_network(const std::string& value);
 
 // Variables whose group is not complete, those of no use without another that is not set, those whose value
 // has a wrong form, and those that are probably misspelt: close to an optional variable that is not set.

@@ -59,7 +59,8 @@ first=$!
 asks() { kill -0 "$first" 2>/dev/null || die "the first up ended early"; $muster why server01 2>/dev/null | grep -q "RAM system"; }
 check "why says what is awaited" wait_until 1800 asks
 wait "$first" || die "section 5"
-check "the first plan discovers" says one '^Plan [0-9a-f]+: discover on 1 node'
+# Approved with the spec, it has no digest; where an image was built first, it is shown again, with one.
+check "the first plan discovers" says one '^Plan( [0-9a-f]+)?: discover on 1 node'
 check "and writes nothing" says one 'nothing is written to any disk'
 check "the second installs" says one '^Plan [0-9a-f]+: install on 1 node'
 check "it lists the disks by serial, with what is on them" says one 'server01 +os +serial LABOS.*now: blank'

@@ -230,12 +230,13 @@ heard() { [[ $(say_as node01 log '{"level": "info", "text": "still here"}') = 20
 check "and it is heard again after a while" wait_until 180 heard
 before=$(size_of_database)
 text=$(head -c 45000 /dev/urandom | base64 -w0)
+taken=0
 for n in $(seq 40); do
   jq -n --argjson seq "$((n * 1000))" --arg text "$text" '{boot_id: "rogue", incarnation: "large", events:
     [range(15) as $i | {seq: ($seq + $i), time: 0, order: "", kind: "log", data: {text: $text}}]}' >"$work/flood.json"
-  last=$(send_as node01 "$work/flood.json")
+  [[ $(send_as node01 "$work/flood.json") != 200 ]] || taken=$((taken + 1))
 done
-check "of 36 MB of large ones neither ($last)" test "$last" != 200
+check "of 36 MB of large ones neither ($taken of 40 parts)" test $taken -lt 10
 grown=$(($(size_of_database) - before))
 check "and the database did not grow by them ($grown)" test $grown -lt 16777216
 check "the operator is answered all the same" test "$(node_state node01)" = accepted

@@ -21,6 +21,7 @@
 #include "controller/bringup/current_problems.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
+#include "controller/image/service/image_request.h"
 #include "controller/image/service/image_service.h"
 #include "controller/power/describe/driver_description.h"
 #include "controller/spec/gpu_software.h"
@@ -37,9 +38,16 @@ struct DoctorService::Round : std::enable_shared_from_this<Round> {
   Turns turns{kLoginsAtOnce};
   std::vector<std::shared_ptr<std::atomic<bool>>> wanted = {};  // the logins that may still begin
   size_t without_bmc = 0;
+  bool logins_began = false;
   int pending = 1;  // looks that have not ended; one for run() itself
   bool answered = false;
   Reactor::TimerId timer = 0;
+};
+
+// The images that `muster up` would build, and what the buildable ones are built from.
+struct DoctorService::Due {
+  std::vector<DueImage> images = {};
+  std::vector<ImageRequest> requests = {};
 };
 
 DoctorService::DoctorService(Parts parts)
@@ -62,21 +70,16 @@ void DoctorService::run(std::shared_ptr<const Spec> spec, Done done) {
   const Spec* known = round->spec.get();
   std::string address = parts_.options.listen;
   if (address.empty() && known) address = controller_address(*known);
-  std::set<std::string> unbuilt;
-  if (known)
-    for (const std::string& image : images_needed_by(*known))
-      if (!parts_.images.has(image)) unbuilt.insert(image);
-  // First what takes no login: workers may be busy with silent BMCs for long.
-  look_at_disk(known, unbuilt);
   look_at_clock();
   look_at_ports(known, address);
   look_at_certificates();
-  look_at_packages(known, !unbuilt.empty());
   if (known) {
     look_at_gpu_program(*known);
     look_for_dhcp(*known, address);
-    look_at_mirrors(*known, unbuilt);
-    look_at_bmcs(*known);
+    look_for_due_images();
+  } else {
+    look_at_disk(nullptr, {});
+    look_at_packages(nullptr, false);
   }
   ended(round);
 }
@@ -110,13 +113,14 @@ void DoctorService::answer(const RoundPtr& round) {
   parts_.reactor.cancel(round->timer);
   round->turns.drop();
   for (const auto& login : round->wanted) *login = false;
-  if (round->spec) put(round, doctor::judge_bmcs(round->logins, round->without_bmc));
+  if (round->logins_began) put(round, doctor::judge_bmcs(round->logins, round->without_bmc));
   std::vector<doctor::Checked> all;
   for (const auto& [check, checked] : round->checked) all.push_back(checked);
   round->done(doctor::to_json(all));
 }
 
 void DoctorService::look_at_bmcs(const Spec& spec) {
+  round_->logins_began = true;
   for (const NodeSpec& node : spec.nodes) {
     if (!is_switched(node)) {
       ++round_->without_bmc;
@@ -179,30 +183,52 @@ void DoctorService::look_for_dhcp(const Spec& spec, const std::string& address) 
   });
 }
 
-void DoctorService::look_at_mirrors(const Spec& spec, const std::set<std::string>& unbuilt) {
-  const size_t built = images_needed_by(spec).size() - unbuilt.size();
-  const auto playbooks = parts_.bringup.playbooks(&spec);
-  std::vector<ImageRequest> requests;
+// What depends on the images that `muster up` would build. Logins come after it: workers may be busy with
+// silent BMCs for long.
+void DoctorService::look_for_due_images() {
+  ++round_->pending;
+  auto found = std::make_shared<std::optional<Due>>();
+  const auto playbooks = parts_.bringup.playbooks(round_->spec.get());
+  const auto find = [spec = round_->spec, playbooks, found, options = &parts_.options] {
+    Due due;
+    const std::set<std::string> needed = images_needed_by(*spec);
+    if (playbooks.ok()) due.images = due_images(*options, *spec, (*playbooks)->all, needed);
+    for (const std::string& name : needed)
+      if (!playbooks.ok()) due.images.push_back({name, "", playbooks.error().message});
+    for (const DueImage& image : due.images)
+      if (image.error.empty())
+        if (auto request = image_request(*options, spec.get(), (*playbooks)->all, {.name = image.name});
+            request.ok())
+          due.requests.push_back(std::move(request).value());
+    *found = std::move(due);
+  };
+  parts_.reactor.offload(find, alive_.wrap([this, round = round_, found] {
+    if (*found && !round->answered) {
+      look_at_disk(round->spec.get(), **found);
+      look_at_packages(round->spec.get(), !(*found)->images.empty());
+      look_at_mirrors(*round->spec, **found);
+    }
+    if (!round->answered) look_at_bmcs(*round->spec);
+    ended(round);
+  }));
+}
+
+void DoctorService::look_at_mirrors(const Spec& spec, const Due& due) {
+  const size_t built = images_needed_by(spec).size() - due.images.size();
   std::map<std::string, Result<std::string>> wrong;  // cannot be built from any mirror
-  for (const std::string& image : unbuilt) {
-    auto request = playbooks.ok() ? parts_.images.request_of(&spec, (*playbooks)->all, {.name = image})
-                                  : Result<ImageRequest>(playbooks.error());
-    if (request.ok())
-      requests.push_back(std::move(request).value());
-    else
-      wrong.emplace(image, request.error().message);
-  }
-  look([mirrors = looks_.mirrors, requests, wrong, built] {
+  for (const DueImage& image : due.images)
+    if (!image.error.empty()) wrong.emplace(image.name, image.error);
+  look([mirrors = looks_.mirrors, requests = due.requests, wrong, built] {
     auto all = requests.empty() ? wrong : mirrors(requests);
     all.insert(wrong.begin(), wrong.end());
     return doctor::judge_mirrors(all, built);
   });
 }
 
-void DoctorService::look_at_disk(const Spec* spec, const std::set<std::string>& unbuilt) {
+void DoctorService::look_at_disk(const Spec* spec, const Due& due) {
   doctor::DiskSpace space{.folder = parts_.options.state};
-  for (const std::string& name : unbuilt) {
-    const auto image = spec->images.find(name);
+  for (const DueImage& one : due.images) {
+    const auto image = spec->images.find(one.name);
     const bool gpu = image != spec->images.end() &&
                      std::any_of(image->second.bake.begin(), image->second.bake.end(), installs_gpu_driver);
     ++(gpu ? space.gpu_images : space.images);
@@ -243,10 +269,7 @@ void DoctorService::look_at_certificates() {
   doctor::Checked out{.check = doctor::Check::certificate,
                       .looked_at = fmt::format("{} of musterd", ends.size())};
   for (const Problem& problem : certificate_problems(ends, parts_.reactor.now()))
-    out.findings.push_back({problem.part, problem.reason,
-                            problem.next.empty()
-                                ? "none renews it: set up a new controller before then (docs/install.md)"
-                                : problem.next});
+    out.findings.push_back({problem.part, problem.reason, problem.next});
   put(round_, std::move(out));
 }
 

@@ -9,7 +9,6 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +23,6 @@ namespace muster {
 
 class Authority;
 class Bringup;
-class ImageService;
 
 class DoctorService {
  public:
@@ -34,7 +32,6 @@ class DoctorService {
     const DaemonOptions& options;
     const Authority& authority;
     PowerService& power;
-    ImageService& images;
     Bringup& bringup;
     std::function<Result<PowerService::Where>(const Spec&, const NodeSpec&)> bmc_of;
   };
@@ -52,13 +49,15 @@ class DoctorService {
 
  private:
   struct Round;
+  struct Due;
   using RoundPtr = std::shared_ptr<Round>;
   void look(std::function<doctor::Checked()> work);
   void look_at_bmcs(const Spec& spec);
   bool try_login(const RoundPtr& round, size_t at, const PowerService::Where& where);
   void look_for_dhcp(const Spec& spec, const std::string& address);
-  void look_at_mirrors(const Spec& spec, const std::set<std::string>& unbuilt);
-  void look_at_disk(const Spec* spec, const std::set<std::string>& unbuilt);
+  void look_for_due_images();
+  void look_at_mirrors(const Spec& spec, const Due& due);
+  void look_at_disk(const Spec* spec, const Due& due);
   void look_at_clock();
   void look_at_ports(const Spec* spec, const std::string& address);
   void look_at_certificates();

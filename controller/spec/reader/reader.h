@@ -83,6 +83,7 @@ class SpecReader {
   std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
   // Reports optional variables of the playbooks in use that are set in part, in vain, or misspelt.
   void check_optional_vars();
+  void check_bridge(const YamlNode* vars, const std::string& path);
   void check_second_sources();
   VarGroups optional_vars_in_use() const;
   // The first role or image that has this playbook and one that reads the variable; "" if there is none.
@@ -145,6 +146,9 @@ class SpecReader {
   void read_priorities(const YamlNode* map, const std::string& path, int most_key, std::map<int, int>& out);
   void make_rail_networks(const YamlNode& rails);
   void check_rail_networks(const YamlNode& rails);
+  // The first network of the cluster that overlaps this one, in words; "" if none does. Of the rails, the
+  // first ones are looked at.
+  std::string overlapped(const Cidr& network, size_t rails) const;
   NicWishes read_wishes(const YamlNode* map, const std::string& path, bool one_node);
   void assign_rails();
   void give_rails(NodeSpec& node, const NicWishes& role, const NicWishes& own);

@@ -178,24 +178,25 @@ void SpecReader::make_rail_networks(const YamlNode& rails) {
   rail_networks_ = std::move(out);
 }
 
+std::string SpecReader::overlapped(const Cidr& network, size_t rails) const {
+  for (const auto& [other, name] :
+       {std::pair{&provisioning_, "provisioning"}, {&bmc_, "bmc"}, {&storage_, "storage"}})
+    if (*other && (*other)->overlaps(network))
+      return fmt::format("the {} network {}", name, format_cidr(**other));
+  for (size_t i = 0; i < rails; ++i)
+    if (rail_networks_[i].overlaps(network))
+      return fmt::format("{} of rail {}", format_cidr(rail_networks_[i]), i);
+  return "";
+}
+
 // If networks overlap, it is undefined which port the kernel uses.
 void SpecReader::check_rail_networks(const YamlNode& rails) {
   if (rail_networks_.empty()) return;
   const YamlNode& at = *child(&rails, "cidr");
-  const auto shown = [](const Cidr& net) { return fmt::format("{}/{}", format_ipv4(net.base), net.prefix); };
-  for (size_t i = 0; i < rail_networks_.size(); ++i) {
-    for (const auto& [other, name] :
-         {std::pair{&provisioning_, "provisioning"}, {&bmc_, "bmc"}, {&storage_, "storage"}})
-      if (*other && (*other)->overlaps(rail_networks_[i]))
-        return error(at, "network.rails.cidr",
-                     fmt::format("{} of rail {} overlaps the {} network {}", shown(rail_networks_[i]), i,
-                                 name, shown(**other)));
-    for (size_t j = 0; j < i; ++j)
-      if (rail_networks_[i].overlaps(rail_networks_[j]))
-        return error(at, "network.rails.cidr",
-                     fmt::format("{} of rail {} overlaps {} of rail {}", shown(rail_networks_[i]), i,
-                                 shown(rail_networks_[j]), j));
-  }
+  for (size_t i = 0; i < rail_networks_.size(); ++i)
+    if (const std::string other = overlapped(rail_networks_[i], i); !other.empty())
+      return error(at, "network.rails.cidr",
+                   fmt::format("{} of rail {} overlaps {}", format_cidr(rail_networks_[i]), i, other));
   const YamlNode* gateway = child(&rails, "gateway");
   if (!gateway || !gateway->is_text()) return;
   for (size_t i = 0; i < rail_networks_.size(); ++i) {
@@ -205,7 +206,7 @@ void SpecReader::check_rail_networks(const YamlNode& rails) {
       rail_gateways_.clear();
       return error(*gateway, "network.rails.gateway",
                    text.ok() ? fmt::format("{} is not a host address of rail {}'s network {}", *text, i,
-                                           shown(rail_networks_[i]))
+                                           format_cidr(rail_networks_[i]))
                              : text.error().message);
     }
     rail_gateways_.push_back(*text);
@@ -287,9 +288,8 @@ std::string SpecReader::address_in(const Cidr& network, const NodeSpec& node, co
   const uint32_t host = *own & ~provisioning_->mask();
   if (host < (uint32_t{1} << (32 - network.prefix)) - 1) return format_ipv4(network.base + host);
   error_once(at, path,
-             fmt::format("{}/{} is too small: {} ({}) would be host number {}; a /{} is required",
-                         format_ipv4(network.base), network.prefix, node.name, node.address, host,
-                         prefix_for(host)));
+             fmt::format("{} is too small: {} ({}) would be host number {}; a /{} is required",
+                         format_cidr(network), node.name, node.address, host, prefix_for(host)));
   return "";
 }
 

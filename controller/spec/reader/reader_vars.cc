@@ -77,6 +77,17 @@ void SpecReader::check_second_sources() {
   }
 }
 
+// The network behind the bridge is on every node, which then reaches no other one with its addresses.
+void SpecReader::check_bridge(const YamlNode* vars, const std::string& path) {
+  const YamlNode* at = child(vars, "docker_bridge");
+  const auto network = at ? bridge_network(at->text) : std::nullopt;
+  if (!network) return;  // reported elsewhere
+  if (const std::string other = overlapped(*network, rail_networks_.size()); !other.empty())
+    error_once(*at, path + ".docker_bridge",
+               fmt::format("{} overlaps {}: a bridge needs a network of its own", format_cidr(*network),
+                           other));
+}
+
 void SpecReader::check_optional_vars() {
   const VarGroups groups = optional_vars_in_use();
   const auto in_own_playbook = [&](const std::string& name) {
@@ -92,6 +103,7 @@ void SpecReader::check_optional_vars() {
     for (const WrongVariable& wrong : wrong_variables(vars, groups, known))
       if (const YamlNode* at = child(map, wrong.name.c_str()))
         error_once(*at, path + "." + wrong.name, wrong.reason);
+    if (is_optional(groups, "docker_bridge")) check_bridge(map, path);
   };
   check(child(&root_, "vars"), "vars", spec_.vars);
   for (size_t i = 0; i < spec_.nodes.size(); ++i) {

@@ -1,6 +1,7 @@
 // `muster doctor` through a whole controller, with what it looks at in the test's hands, but for the BMC.
 #include "controller/doctor/service/doctor_service.h"
 
+#include <filesystem>
 #include <stdexcept>
 
 #include "tests/fakes/bmc_bench.h"
@@ -89,6 +90,13 @@ TEST_CASE("api: the doctor examines a spec that it does not store", "[api][docto
   CHECK(b.bmc.machine.running() == false);
 }
 
+TEST_CASE("api: the doctor looks at the images that would be built, also where there is an older one",
+          "[api][doctor]") {
+  Bench b;
+  std::filesystem::create_directories(b.c.state() + "/images/cpu/current");
+  CHECK(b.checks(b.spec()).at("mirror-incomplete")["findings"][0]["at"] == "cpu");
+}
+
 TEST_CASE("api: without a spec the doctor says what it could not look at", "[api][doctor]") {
   Bench b;
   const auto found = b.checks("");
@@ -105,6 +113,8 @@ TEST_CASE("api: a spec with mistakes is not examined", "[api][doctor]") {
   const auto refused = b.doctor("cluster: x\nnodes: 3\n");
   CHECK(refused.status == 422);
   CHECK(refused.body.find("cluster.yaml:") != std::string::npos);
+  // With their places, as where a spec is stored.
+  CHECK_FALSE(parse_json(refused.body).value()["errors"].empty());
   CHECK(b.bmc.seen.empty());
 }
 

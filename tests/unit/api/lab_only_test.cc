@@ -55,6 +55,7 @@ TEST_CASE("a controller of real servers stores no spec that is a lab's", "[api][
   CHECK(errors[0]["line"] == 1 + std::ranges::count(real_spec(), '\n'));
   CHECK(errors[0]["column"] == 1);
   CHECK(c.put(lab_spec(), "?dry=1") == 422);
+  CHECK(c.call(Listener::local, "POST", "/v1/doctor", lab_spec()).status == 422);
   CHECK(c.put(replaced(real_spec(), "profile: quick }", "profile: lab }")) == 422);
   CHECK(c.revision() == 1);
   CHECK(c.put(real_spec() + "\n") == 200);

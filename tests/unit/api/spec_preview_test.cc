@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/split.h"
 #include "cli/cli_context.h"
 #include "controller/link/link_hub.h"
+#include "controller/spec/carry.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
@@ -54,6 +56,26 @@ std::string with_tmux() {
   const std::string role = "login: { playbooks: [ base ] }";
   return text.replace(text.find(role), role.size(), "login: { playbooks: [ base ], packages: [ tmux ] }");
 }
+
+// With a playbook that needs a variable which the spec lacks.
+std::string with_missing_variable() {
+  std::string text = kTwoRoles;
+  const std::string role = "cpu: { playbooks: [ base ] }";
+  text.replace(text.find(role), role.size(), "cpu: { playbooks: [ base, greeting ] }");
+  const std::string own =
+      "playbook: greeting\nsteps:\n  - name: motd\n    module: file\n"
+      "    params: { path: /etc/motd, content: \"{{vars.greeting}}\\n\" }\n";
+  return carry_playbooks(text, {{"greeting.yaml", own}}).value();
+}
+
+// Nothing to build, and nothing to do: the host was never adopted.
+constexpr const char* kHost = R"(cluster: gaggle
+network: { provisioning: { cidr: 10.20.0.0/24 } }
+nodes:
+  - { name: old, role: legacy, adopt: { host: 10.20.0.77, user: root, host_key: "SHA256:AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSz" } }
+roles:
+  legacy: { playbooks: [ base ] }
+)";
 
 struct Previewing : Controller {
   Previewing() : Controller(source_dir() + "/playbooks", "/bin/true") {
@@ -195,6 +217,20 @@ TEST_CASE("a preview has the changed steps per node, and leaves everything as it
   CHECK(node_in(plan, "node01")["steps"].empty());
 }
 
+TEST_CASE("a node that the stored spec refuses is not compared, and the others are", "[api][preview]") {
+  Previewing c;
+  std::string stored = kTwoRoles;
+  stored.replace(stored.rfind("OS*"), 3, "XX*");  // login01 has no such disk
+  REQUIRE(c.call_as(1000, "PUT", "/v1/spec", stored).status == 200);
+  for (const char* node : {"node01", "node02", "login01"}) c.at_work(node);
+  const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
+  REQUIRE(preview["plans"].size() == 1);
+  const Json& plan = preview["plans"][0];
+  CHECK(node_in(plan, "login01")["compared"] == false);
+  CHECK(node_in(plan, "node01")["compared"] == true);
+  CHECK(node_in(plan, "node02")["compared"] == true);
+}
+
 TEST_CASE("with `live` agents check their steps, and who is not checked is named", "[api][preview]") {
   Previewing c;
   c.at_work("node01");
@@ -230,7 +266,8 @@ TEST_CASE("a preview names what is not there yet: images, secrets, nodes to disc
   const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
   REQUIRE(preview["images"].size() == 1);
   CHECK(preview["images"][0]["name"] == "cpu");
-  CHECK(preview["digest"] == "");  // known once it is built
+  CHECK(preview["first_plan"] == "");  // known once it is built
+  CHECK(preview["digest"] != "");
   REQUIRE(preview["secrets"].size() == 1);
   CHECK(preview["secrets"][0]["name"] == "bmc");
   CHECK(preview["secrets"][0]["nodes"] == Json::array({"login01", "node01", "node02"}));
@@ -240,6 +277,60 @@ TEST_CASE("a preview names what is not there yet: images, secrets, nodes to disc
   CHECK(node_in(preview["plans"][1], "node01")["work"] == "configure");
   REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:password").status == 200);
   CHECK(c.good(c.preview({{"spec", with_tmux()}}))["secrets"].empty());
+}
+
+TEST_CASE("the error of a plan after the first is in the preview", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  const Json plans = c.good(c.preview({{"spec", with_missing_variable()}}))["plans"];
+  REQUIRE(plans.size() == 2);
+  CHECK(plans[0]["kind"] == "discover");
+  CHECK(plans[0].value("error", "") == "");
+  CHECK(has(plans[1].value("error", ""), "vars.greeting"));
+  CHECK(plans[1]["refusals"].empty());
+}
+
+TEST_CASE("plan SPEC ends with 4 if a plan after the first cannot be made", "[cli][preview]") {
+  Previewing c;
+  c.open();
+  c.at_work("node01");
+  const TempDir dir;
+  dir.write("new.yaml", with_missing_variable());
+  const auto plan = muster_command({"plan", dir.path("new.yaml"), "--socket", c.socket()});
+  CHECK(plan.exit == cli::kRefused);
+  CHECK(has(plan.out, "vars.greeting"));
+  CHECK_FALSE(has(plan.out, "Nothing will be destroyed"));
+}
+
+TEST_CASE("up stores and builds nothing if it would stop afterwards", "[cli][preview]") {
+  Previewing c;
+  c.open();
+  c.at_work("node01");
+  const TempDir dir;
+  std::string why = "some nodes cannot be planned", text = with_missing_variable();
+  std::vector<std::string> more;
+  SECTION("a plan that cannot be made") {}
+  SECTION("a refusal") {
+    // The stored `up` stops for a node that is named and quarantined by an operator.
+    c.on_reactor([&] {
+      c.services().bringup.executor().set_node(NodeName("node01"), [](NodeRow& row) {
+        row.state = NodeState::quarantined;
+        row.held_by = HeldBy::an_operator;
+      });
+    });
+    why = "nodes are refused", text = with_tmux(), more = {"--limit", "node01"};
+  }
+  dir.write("new.yaml", text);
+  const Json before = c.kept();
+  std::vector<std::string> words = {"up", dir.path("new.yaml"), "--yes", "--socket", c.socket()};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto up = muster_command(words);
+  CHECK(up.exit == cli::kRefused);
+  CHECK(has(up.err, "nothing was stored or built: " + why));
+  const Json after = c.kept();
+  CHECK(after["specs"] == before["specs"]);
+  CHECK(after["runs"] == before["runs"]);
+  CHECK(after["images"] == before["images"]);
 }
 
 TEST_CASE("without a text the stored spec is previewed", "[api][preview]") {
@@ -276,6 +367,61 @@ TEST_CASE("the revision that a preview names is the one that is stored", "[api][
   CHECK(c.good(c.preview({{"spec", kTwoRoles}}))["coming"] == 3);
 }
 
+TEST_CASE("the digest of a preview covers the text, the images and the plans", "[api][preview]") {
+  Previewing c;
+  c.at_work("node01");
+  const auto digest_of = [&](const std::string& text) {
+    return c.good(c.preview({{"spec", text}}))["digest"].get<std::string>();
+  };
+  const std::string first = digest_of(with_tmux());
+  CHECK(first != "");
+  CHECK(digest_of(with_tmux()) == first);
+  CHECK(digest_of(with_tmux() + "# no plan has this\n") != first);
+  c.at_work("node02");
+  CHECK(digest_of(with_tmux()) != first);
+  CHECK(digest_of(with_missing_variable()) == "");
+}
+
+TEST_CASE("up SPEC --approve stores the text that was previewed, and no other", "[cli][preview]") {
+  Previewing c;
+  c.open();
+  const TempDir dir;
+  const std::string file = dir.path("host.yaml");
+  dir.write("host.yaml", kHost);
+  const auto muster = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--json", "--socket", c.socket()});
+    return muster_command(words);
+  };
+  const Json plan = parse_json(muster({"plan", file}).out).value();
+  const std::string digest = text_at(plan, "digest");
+  dir.write("host.yaml", kHost + std::string("packages: [ htop ]\n"));
+  CHECK(muster({"up", file, "--approve", digest}).exit == cli::kRefused);
+  CHECK(c.get("/v1/spec")["revision"] == 1);
+  dir.write("host.yaml", kHost);
+  CHECK(muster({"up", file, "--approve", digest}).exit == cli::kPartial);  // the host is left out
+  CHECK(c.get("/v1/spec")["text"] == kHost);
+}
+
+TEST_CASE("a spec is not stored over a revision that its preview did not show", "[api][preview]") {
+  Previewing c;
+  const auto put = [&](const std::string& text, const std::string& query) {
+    return c.call_as(1000, "PUT", "/v1/spec" + query, text);
+  };
+  const int64_t shown = c.good(c.preview({{"spec", with_tmux()}}))["revision"].get<int64_t>();
+  CHECK(c.good(put(std::string(kTwoRoles) + "# anna's\n", "?after=1"))["revision"] == 2);
+  const auto late = put(with_tmux(), "?after=" + std::to_string(shown));
+  CHECK(late.status == 409);
+  CHECK(has(late.body, "revision 2 was stored by anna meanwhile"));
+  CHECK(c.get("/v1/spec")["revision"] == 2);
+  // The same text is there already: nothing is lost.
+  CHECK(c.good(put(std::string(kTwoRoles) + "# anna's\n", "?after=1"))["unchanged"] == true);
+  CHECK(c.good(put(with_tmux(), "?after=2"))["revision"] == 3);
+  CHECK(c.good(put(kTwoRoles, ""))["revision"] == 4);
+  Controller empty(source_dir() + "/playbooks", "/bin/true");
+  CHECK(empty.call_as(1000, "PUT", "/v1/spec?after=3", kTwoRoles).status == 409);
+  CHECK(empty.call_as(1000, "PUT", "/v1/spec?after=0", kTwoRoles).status == 200);
+}
+
 TEST_CASE("up without an approval, plan SPEC and up --dry-run leave the old revision", "[cli][preview]") {
   const NoInput none;
   Previewing c;
@@ -301,6 +447,26 @@ TEST_CASE("up without an approval, plan SPEC and up --dry-run leave the old revi
   CHECK(stored(c.kept()) == stored(before));
 }
 
+TEST_CASE("an empty file is not taken for the stored spec", "[cli][preview]") {
+  const NoInput none;
+  Previewing c;
+  c.open();
+  const TempDir dir;
+  dir.write("empty.yaml", "");
+  const std::string file = dir.path("empty.yaml");
+  const Json before = c.kept();
+  const std::vector<std::vector<std::string>> commands = {
+      {"up", file, "--yes"}, {"plan", file}, {"spec", "diff", file}, {"doctor", file}};
+  for (std::vector<std::string> words : commands) {
+    CAPTURE(words[0]);
+    words.insert(words.end(), {"--socket", c.socket()});
+    const auto ran = muster_command(words);
+    CHECK(ran.exit == cli::kUsage);
+    CHECK(has(ran.err, "empty.yaml is empty"));
+  }
+  CHECK(c.kept() == before);
+}
+
 TEST_CASE("spec diff, history and rollback", "[cli][preview]") {
   const NoInput none;
   Previewing c;
@@ -319,7 +485,9 @@ TEST_CASE("spec diff, history and rollback", "[cli][preview]") {
   CHECK(muster({"spec", "rollback", "1"}).exit == cli::kUsage);
   CHECK(muster({"spec", "rollback", "9", "--yes"}).exit == cli::kUsage);
   CHECK(c.get("/v1/spec")["revision"] == 2);
-  CHECK(muster({"spec", "rollback", "1", "--yes"}).exit == cli::kAccepted);
+  const auto back = muster({"spec", "rollback", "1", "--yes"});
+  CHECK(back.exit == cli::kAccepted);
+  CHECK(parse_json(back.out).value()["revision"] == 3);
   CHECK(c.get("/v1/spec")["revision"] == 3);
   CHECK(c.get("/v1/spec")["text"] == kTwoRoles);
   CHECK(parse_json(muster({"spec", "rollback", "1", "--yes"}).out).value()["unchanged"] == true);

@@ -78,6 +78,9 @@ TEST_CASE("text is cut between characters", "[base]") {
   const std::string none(20, '\x80');  // no UTF-8: cut all the same
   CHECK(first_bytes(none, 10).size() == 10);
   CHECK(last_bytes(none, 10).size() == 7);
+  // Of what a program printed the reader sees that its beginning is missing.
+  CHECK(end_of_output("abcdef", 3) == "...def");
+  CHECK(end_of_output("def", 3) == "def");
 }
 
 TEST_CASE("a text in pieces has no empty ones", "[base]") {

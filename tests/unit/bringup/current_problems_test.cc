@@ -580,6 +580,10 @@ TEST_CASE("problems: a certificate of the controller is one from two weeks befor
   CHECK(!problems[0].next.empty());
   now.time += 30 * kOneDay;  // it has ended
   CHECK(current_problems(now).size() == 1);
+  now.time += 3000 * kOneDay;
+  const auto both = current_problems(now);
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].next == "muster replace ca");
 }
 
 TEST_CASE("problems: an image that a window did not build is one until it is built", "[bringup]") {

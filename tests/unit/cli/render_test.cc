@@ -132,6 +132,17 @@ TEST_CASE("the summary has one line per node, times per phase, and reasons", "[c
         "node01  accepted      1 min 2 s        33 s  1 min 35 s\n"
         "node02  quarantined         5 s           -         5 s\n"
         "node02: disk died\n");
+  // On a terminal of 48 columns.
+  CHECK(render_summary(run, 47) ==
+        "NODE    RESULT            image      accept\n"
+        "node01  accepted      1 min 2 s        33 s\n"
+        "node02  quarantined         5 s           -\n"
+        "NODE    RESULT            total\n"
+        "node01  accepted     1 min 35 s\n"
+        "node02  quarantined         5 s\n"
+        "node02: disk died\n");
+  const std::string least = render_summary(run, 1);
+  CHECK(std::count(least.begin(), least.end(), '\n') == 10);
 }
 
 TEST_CASE("bytes and rates read as people say them", "[cli]") {

@@ -1,5 +1,6 @@
 // A preview on the terminal: 80 columns into a pipe, nodes with the same change in one line.
 #include "cli/shown_preview.h"
+#include "cli/spec_request.h"
 
 #include <algorithm>
 
@@ -101,6 +102,51 @@ TEST_CASE("a preview of refusals names node, rule and message", "[cli][preview]"
   const std::string text = render_spec_preview(preview, kNow, 200);
   CHECK(has(text, "gpu01: disk S1 is not blank [disk-foreign]"));
   CHECK_FALSE(has(text, "configure"));
+}
+
+TEST_CASE("a preview of a later plan that is refused, or cannot be made, does not say that nothing is lost",
+          "[cli][preview]") {
+  Json preview = whole();
+  preview["plans"][0]["destroys"] = Json::array();
+  CHECK(has(render_spec_preview(preview, kNow, 200), "Nothing will be destroyed"));
+  SECTION("refused") {
+    preview["plans"].push_back(
+        Json{{"refusals", Json::array({{{"node", "gpu04"}, {"rule", "disk-foreign"}, {"message", "m"}}})}});
+  }
+  SECTION("not made") {
+    preview["plans"].push_back(Json{{"error", "gpu04: unknown variable\ngpu05: \x1b[2Jtoo"}});
+    const std::string text = render_spec_preview(preview, kNow, 200);
+    CHECK(has(text, "  gpu04: unknown variable\n"));
+    CHECK_FALSE(has(text, "\x1b"));
+  }
+  CHECK_FALSE(has(render_spec_preview(preview, kNow, 200), "Nothing will be destroyed"));
+}
+
+TEST_CASE("up stops for what is refused or cannot be planned or built, not for nodes that are left out",
+          "[cli][preview]") {
+  Json preview = whole();
+  CHECK(cli::why_up_would_stop(preview) == "image cpu cannot be built");
+  preview["images"][1].erase("error");
+  CHECK(cli::why_up_would_stop(preview) == "");
+  CHECK(cli::question_about(preview) == "Store this as revision 8 and go on without gpu08?");
+  preview["plans"].push_back(Json{{"error", "unknown variable"}});
+  CHECK(cli::why_up_would_stop(preview) == "some nodes cannot be planned");
+  preview["plans"][1] = Json{{"refusals", Json::array({{{"node", "gpu04"}}})}};
+  CHECK(cli::why_up_would_stop(preview) == "nodes are refused");
+  preview["plans"] = Json::array();
+  preview["unchanged"] = true;
+  CHECK(cli::question_about(preview) == "Build these images and go on?");
+}
+
+TEST_CASE("a preview says what storing alone does, if it would be stored", "[cli][preview]") {
+  Json preview = whole();
+  const std::string text = render_spec_preview(preview, kNow, 400);
+  const size_t said = text.find("Storing it takes effect on the controller at once");
+  REQUIRE(said != std::string::npos);
+  for (const char* what : {"DHCP", "provider installs", "limits of events"})
+    CHECK(text.find(what, said) != std::string::npos);
+  preview["unchanged"] = true;
+  CHECK_FALSE(has(render_spec_preview(preview, kNow, 400), "Storing it"));
 }
 
 TEST_CASE("a preview shows what agents found, and who was not checked", "[cli][preview]") {

@@ -143,6 +143,9 @@ TEST_CASE("doctor: each server that answers is named once, none with an address 
   REQUIRE(found.findings.size() == 2);
   CHECK(found.findings[0].at == "10.20.0.5");
   CHECK(found.findings[1].at == "192.168.1.1");
+  // The spec has no mode for a network with another server.
+  CHECK(found.findings[0].next.find("proxy") == std::string::npos);
+  CHECK(found.findings[0].next.find("ip neighbor show 10.20.0.5") != std::string::npos);
   is_not_looked(judge_dhcp(kBroken));
 }
 

@@ -90,11 +90,16 @@ TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
 TEST_CASE("perftest's options and tables are those of perftest 4.5") {
   RdmaPort port;
   port.device = "mlx5_3";
+  port.pci = "0000:5e:00.0";
   port.cpus = "0-15";
   const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3, .gid = 5});
   CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3",
                                                "-i", "1", "-p", "7496", "-x", "5", "-s", "65536", "-D", "3",
                                                "--report_gbits"});
+  RdmaPort soft;  // soft-RoCE, in a lab: its machines may stand still for longer than an adapter
+  soft.device = "rxe0";
+  CHECK(has(perftest_command({.on = soft, .port = 7496}).argv,
+            {"-d", "rxe0", "-i", "1", "-p", "7496", "-u", "18"}));
   const Command tied = perftest_command({.on = port, .port = 7496, .tied = true});
   CHECK(has(tied.argv, {"setpriv", "--pdeathsig", "KILL", "taskset", "-c", "0-15", "ib_write_bw"}));
   const Command marked = perftest_command({.on = port, .port = 7496, .gid = 5, .traffic_class = 106});

@@ -27,10 +27,18 @@ PlannerInput two_roles_accepted() {
   return in;
 }
 
+PlanOutcome outcome_of(const PlannerInput& in) {
+  auto made = make_plan(in);
+  REQUIRE(made.ok());
+  REQUIRE(made->refusals.empty());
+  return std::move(made).value();
+}
+
 std::map<std::string, NodeChange> changes(const PlannerInput& after, const PlannerInput& before) {
-  const Plan plan = planned(after), present = planned(input_of_steps(before, plan.nodes));
+  const PlanOutcome made = outcome_of(after);
+  const Plan present = planned(input_of_steps(before, made.plan.nodes));
   std::map<std::string, NodeChange> out;
-  for (const NodeChange& change : node_changes_of(after, plan, &present)) out[change.node] = change;
+  for (const NodeChange& change : node_changes_of(after, made, &present)) out[change.node] = change;
   return out;
 }
 
@@ -90,12 +98,48 @@ TEST_CASE("preview: the work and its reason follow from what was seen", "[plan][
     in.nodes["node02"].facts->boot.slots["a"].digest = "sha256:login";
     work = "re-image", why = "image cpu";
   }
-  const auto found = node_changes_of(in, planned(in), nullptr);
+  const auto found = node_changes_of(in, outcome_of(in), nullptr);
   REQUIRE(found.size() == 1);
   CHECK(found[0].node == "node02");
   CHECK(found[0].work == work);
   CHECK(has(found[0].why, why));
   CHECK_FALSE(found[0].compared);
+}
+
+TEST_CASE("preview: the reason is the one for which the planner decided", "[plan][preview]") {
+  PlannerInput in = two_roles_accepted();
+  std::string why;
+  SECTION("an older build that the request replaces") {
+    in.nodes["node02"].image_digest = "sha256:earlier";
+    in.nodes["node02"].facts->boot.slots["a"].digest = "sha256:earlier";
+    in.request.reimage = true;
+    why = "it runs an older build of image cpu, which is replaced";
+  }
+  SECTION("named with --force, and nothing else") {
+    in.request.nodes = {"node02"};
+    in.request.force = {"node02"};
+    why = "it was named with --force";
+  }
+  SECTION("not as declared, and named with --force") {
+    in.request.nodes = {"node02"};
+    in.request.force = {"node02"};
+    in.nodes["node02"].config_digest = "sha256:earlier";
+    why = "its configuration or acceptance is declared differently";
+  }
+  const PlanOutcome made = outcome_of(in);
+  REQUIRE(made.plan.nodes == std::vector<std::string>{"node02"});
+  CHECK(made.why == std::map<std::string, std::string>{{"node02", why}});
+}
+
+TEST_CASE("preview: nodes that a request skips are not planned, and the others count as not named",
+          "[plan][preview]") {
+  PlannerInput in = two_roles_accepted();
+  for (const char* node : {"node01", "node02", "node03"}) in.nodes[node].state = NodeState::degraded;
+  in.nodes["node02"].state = NodeState::drained;
+  in.request.skip = {"node01"};
+  const Plan plan = planned(in);
+  CHECK(plan.nodes == std::vector<std::string>{"node03"});
+  CHECK(plan.left_out == std::vector<std::string>{"node02"});
 }
 
 TEST_CASE("preview: the steps under the present spec leave out nodes that it does not declare",

@@ -197,6 +197,48 @@ TEST_CASE("proxy, time zone, packages and kernel parameters reach the node", "[p
   CHECK(params_of(steps, "base/kernel parameters")["values"]["net.core.somaxconn"] == 4096);
 }
 
+TEST_CASE("a proxy that is no longer declared goes from apt and from sessions, a site's own stays",
+          "[plan][services]") {
+  Spec spec = parsed(declared_text());
+  const std::string removal = "base/nothing of a proxy that was declared earlier";
+  const auto declared = steps_of(spec, "node02", "base");
+  CHECK(params_of(declared, removal).is_null());
+  spec.network.proxy.clear();
+  const Json step = params_of(steps_of(spec, "node02", "base"), removal);
+  REQUIRE_FALSE(step.is_null());
+  const Json apt = params_of(declared, "base/proxy of apt");
+  Json sessions = params_of(declared, "base/proxy of sessions");
+  CHECK(step["argv"].at(4) == apt["path"]);
+  CHECK(step["argv"].at(5) == sessions["path"]);
+  CHECK(step["check"].at(4) == apt["path"]);
+
+  const TempDir dir;
+  const std::string own = "LANG=C.UTF-8\nftp_proxy=http://proxy.example:3128\nPAGER=less\n";
+  dir.write("environment", own);
+  dir.write("90muster-proxy", apt["content"].get<std::string>());
+  tests::FakeMachine machine;
+  machine.put("/etc/environment", own);
+  StepContext context = machine.context();
+  REQUIRE(find_step_module("config")->apply(context, sessions).ok());
+  const std::string changed = machine.get("/etc/environment");
+  REQUIRE(changed.find("NO_PROXY=") != std::string::npos);
+  const auto run = [&](const char* what) {
+    return make_process()
+        ->run({.argv = {"sh", "-c", step[what].at(2).get<std::string>(), "sh", dir.path("90muster-proxy"),
+                        dir.path("environment")}})
+        ->exit_code;
+  };
+  CHECK(run("check") != 0);
+  // What the site has set since is not muster's.
+  const bool has_own = GENERATE(false, true);
+  const std::string line = "https_proxy=http://proxy.example:3128\n", other = "https_proxy=http://o:1\n";
+  dir.write("environment", has_own ? replaced(changed, line, other) : changed);
+  CHECK(run("argv") == 0);
+  CHECK(run("check") == 0);
+  CHECK(dir.read("environment") == (has_own ? own + other : own));
+  CHECK_FALSE(std::ifstream(dir.path("90muster-proxy")).good());
+}
+
 TEST_CASE("the declared package mirror reaches nodes with an image of ours, after the proxy",
           "[plan][services][apt]") {
   Spec spec = parsed(declared_text());

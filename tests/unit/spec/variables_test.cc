@@ -93,6 +93,47 @@ TEST_CASE("variables: a value of the wrong form is refused at the variable", "[s
   CHECK(paths("base", "{ docker_bridge: none }") == "");
 }
 
+TEST_CASE("variables: a bridge overlaps no network of the cluster", "[spec]") {
+  SpecNames names{{"base", "networks", "containers"}, {}, {}};
+  names.optional_vars = {{"containers", kGroups}};
+  // "PLACE: WORDS" of each error; line 13 has the cluster's variable, line 9 the entry's own.
+  const auto errors = [&](const std::string& bridge, const std::string& own = "{}",
+                          const std::string& playbook = "containers") {
+    const ParsedSpec parsed = parse_spec(fmt::format(R"(cluster: x
+network:
+  provisioning: {{ cidr: 10.20.0.0/24 }}
+  bmc: {{ cidr: 10.20.1.0/24 }}
+  storage: {{ cidr: 10.40.0.0/16, port: eth1 }}
+  rails: {{ count: 2, cidr: "10.100.{{rail}}.0/24" }}
+nodes:
+  - name: "n[1-2]"
+    vars: {}
+    role: gpu
+    power: {{ driver: redfish, address: "10.20.1.{{n}}", secret: bmc }}
+roles: {{ gpu: {{ playbooks: [ base, networks, {} ] }} }}
+vars: {{ docker_bridge: {} }}
+)",
+                                                     own, playbook, bridge),
+                                         names);
+    std::string out;
+    for (const SpecError& error : parsed.errors) out += to_string(error, "f") + "\n";
+    return out;
+  };
+  const std::string end = ": a bridge needs a network of its own\n";
+  CHECK(errors("10.201.0.1/24") == "");
+  CHECK(errors("10.20.0.129/25") ==
+        "f:13:24: vars.docker_bridge: 10.20.0.128/25 overlaps the provisioning network 10.20.0.0/24" + end);
+  CHECK(errors("10.20.1.1/24") ==
+        "f:13:24: vars.docker_bridge: 10.20.1.0/24 overlaps the bmc network 10.20.1.0/24" + end);
+  CHECK(errors("10.32.0.1/11") ==
+        "f:13:24: vars.docker_bridge: 10.32.0.0/11 overlaps the storage network 10.40.0.0/16" + end);
+  CHECK(errors("10.100.1.1/28") ==
+        "f:13:24: vars.docker_bridge: 10.100.1.0/28 overlaps 10.100.1.0/24 of rail 1" + end);
+  CHECK(errors("10.201.0.1/24", "{ docker_bridge: 10.40.7.1/24 }") ==
+        "f:9:28: nodes[0].vars.docker_bridge: 10.40.7.0/24 overlaps the storage network 10.40.0.0/16" + end);
+  CHECK(errors("10.20.0.1/24", "{}", "base2").find("docker_bridge") == std::string::npos);
+}
+
 TEST_CASE("variables: Apptainer comes from one place", "[spec]") {
   const std::string vars = "{ apptainer_url: u, apptainer_sha256: s }";
   CHECK(paths("containers, apptainer", vars) == "vars.apptainer_url ");
