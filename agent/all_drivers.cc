@@ -1,5 +1,7 @@
 // Every step module of the agent, one line each: storage, then the rest. There is no static registration.
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "agent/checks/checks.h"
 #include "agent/core/step.h"
@@ -85,12 +87,20 @@ std::vector<StepModule> other_modules() {
   };
 }
 
+// StepModule::only_reads.
+constexpr std::string_view kOnlyRead[] = {"config",   "directory",  "file",   "group",
+                                          "hostname", "line",       "mount",  "mount_flags",
+                                          "service",  "sys_values", "sysctl", "user"};
+
 }  // namespace
 
 const std::vector<StepModule>& step_modules() {
   static const std::vector<StepModule> modules = [] {
     std::vector<StepModule> all = storage_modules();
     for (auto& module : other_modules()) all.push_back(std::move(module));
+    for (StepModule& module : all)
+      module.only_reads =
+          std::find(std::begin(kOnlyRead), std::end(kOnlyRead), module.name) != std::end(kOnlyRead);
     std::sort(all.begin(), all.end(),
               [](const StepModule& a, const StepModule& b) { return a.name < b.name; });
     return all;

@@ -21,6 +21,7 @@
 #include "controller/hosts/ssh_command.h"
 #include "controller/spec/address.h"
 #include "controller/spec/host_name.h"
+#include "controller/spec/own_variables.h"
 #include "controller/spec/units.h"
 #include "sys/log.h"
 #include "sys/open_files.h"
@@ -303,8 +304,9 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   out.core = with_defaults(std::move(out.core), "muster");
   TRY(out.gpu, find_gpu_programs(flags.gpu_programs, gpu_program_folders(out.core.accept_binary)));
   out.profile = flags.beside_jobs ? kBesideJobs : flags.profile.empty() ? kStandard : flags.profile;
-  if (!flags.libs.empty()) out.vars["libs"] = flags.libs;
-  for (const auto& [name, rate] : {std::pair{"rail_rate", flags.rail_rate}, {"port_rate", flags.port_rate}}) {
+  if (!flags.libs.empty()) out.vars[own_variable::kLibs] = flags.libs;
+  for (const auto& [name, rate] :
+       {std::pair{own_variable::kRailRate, flags.rail_rate}, {own_variable::kPortRate, flags.port_rate}}) {
     if (rate.empty()) continue;
     TRY_(parse_link_rate(rate));
     out.vars[name] = rate;

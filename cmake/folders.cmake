@@ -81,7 +81,8 @@ muster_folder(controller/bringup LINK base controller/causes controller/current 
 muster_folder(controller/metrics/service LINK base controller/bringup controller/causes controller/current controller/executor
   controller/image/service controller/metrics controller/options controller/ports controller/rollout sys sys/http)
 muster_folder(controller/doctor/service LINK base controller/boot controller/boot/service controller/bringup controller/current controller/doctor
-  controller/image controller/image/service controller/options controller/power/service controller/spec controller/trust sys)
+  controller/executor controller/image controller/image/service controller/options controller/power/describe controller/power/service
+  controller/spec controller/trust sys)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image
   controller/image/service controller/link controller/options controller/plan controller/ports controller/report controller/spec
   controller/spec/reader controller/store controller/trust sys)

@@ -67,6 +67,9 @@ struct StepModule {
   // Many checks at once where one process can answer for all (packages, services...), in the order of the
   // input. Null: one by one.
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
+  // Its check reads files and the kernel's state, at once: it starts no program that does something, makes no
+  // connection and does not wait. Set in agent/all_drivers.cc.
+  bool only_reads = false;
 };
 
 // {"boot_id", "loader", "reasons"}: the restart made by the current order (agent/steps/system/reboot.cc).

@@ -240,6 +240,8 @@ class RealWorkRunner : public WorkRunner {
     context.programs = std::move(*programs);
     // After a restart that a step of this order requested, everything before it is verified again.
     parsed->reverify = restarted();
+    // Steps that are to be checked only, and are no acceptance: a preview of what a plan would change.
+    parsed->only_looks = order.kind == wire::OrderKind::steps && !parsed->write;
     WorkOutcome outcome = run_steps(context, *parsed, functions_.now, emit);
     if (parsed->reverify && files_.remove(kRebootRecord).ok())
       emit("log", {{"level", "info"}, {"text", "continuing after a restart"}});

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/name_ranges.h"
+#include "base/scan.h"
 #include "base/split.h"
 
 namespace muster::doctor {
@@ -17,32 +18,67 @@ std::string counted(size_t count, const std::string& one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+constexpr const char* kNoAddress = "0.0.0.0";  // of an offer that only names what to boot
+
 Checked not_looked(Check check, const Error& why) { return {.check = check, .not_looked = {why.message}}; }
 
 // Findings in the order of their first node, each with all nodes of which it is true.
 class OfNodes {
  public:
-  void add(const std::string& node, const std::string& what, const std::string& next) {
-    const auto same = [&](const auto& one) { return one.second.what == what && one.second.next == next; };
+  // `cause`: what is wrong, without what differs between nodes; it is shown where there are several.
+  void add(const std::string& node, const std::string& what, const std::string& cause,
+           const std::string& next) {
+    const auto same = [&](const Group& one) { return one.cause == cause && one.next == next; };
     auto found = std::find_if(all_.begin(), all_.end(), same);
     if (found == all_.end()) {
-      all_.push_back({{}, Finding{"", what, next}});
+      all_.push_back({{}, what, cause, next});
       found = std::prev(all_.end());
     }
-    found->first.push_back(node);
+    found->nodes.push_back(node);
+  }
+  void add(const std::string& node, const std::string& what, const std::string& next) {
+    add(node, what, what, next);
   }
   std::vector<Finding> findings() const {
     std::vector<Finding> out;
-    for (const auto& [nodes, finding] : all_) {
-      out.push_back(finding);
-      out.back().at = names_in_ranges(nodes);
-    }
+    for (const Group& one : all_)
+      out.push_back({names_in_ranges(one.nodes), one.nodes.size() == 1 ? one.what : one.cause, one.next});
     return out;
   }
 
  private:
-  std::vector<std::pair<std::vector<std::string>, Finding>> all_;
+  struct Group {
+    std::vector<std::string> nodes;
+    std::string what, cause, next;
+  };
+  std::vector<Group> all_;
 };
+
+// The text with another one in place of a name or address, but not of the begin of a longer one.
+std::string with_instead(std::string text, const std::string& name, const std::string& instead) {
+  const auto in_name = [&](size_t at) {
+    return at < text.size() && (is_alphanumeric(text[at]) || text[at] == '-');
+  };
+  for (size_t at = 0; !name.empty() && (at = text.find(name, at)) != std::string::npos;) {
+    const size_t end = at + name.size();
+    const bool whole = (at == 0 || !in_name(at - 1)) && !in_name(end) &&
+                       !(end < text.size() && text[end] == '.' && in_name(end + 1));
+    if (whole) text.replace(at, name.size(), instead);
+    at += whole ? instead.size() : name.size();
+  }
+  return text;
+}
+
+// A silent switch is one cause, not one for each BMC behind it.
+std::string cause_of(const BmcLogin& one, const std::string& message) {
+  std::string out = with_instead(message, one.node, "the node");
+  for (const std::string& address : {one.address, one.address.substr(0, one.address.find(':'))}) {
+    if (address.empty()) continue;
+    out = with_instead(out, "BMC " + address, "the BMC");
+    out = with_instead(out, address, "its address");
+  }
+  return out;
+}
 
 void add_login(const BmcLogin& one, OfNodes& found) {
   if (one.rejected)
@@ -52,10 +88,10 @@ void add_login(const BmcLogin& one, OfNodes& found) {
         "muster secret set " + one.secret);
   const Error& error = one.outcome.error();
   const bool of_secret = error.code == Code::not_found || error.code == Code::invalid;
-  if (!one.usable && of_secret && !one.secret.empty())
-    return found.add(one.node, error.message, "muster secret set " + one.secret);
-  found.add(one.node, error.message,
-            fmt::format("correct its cabling or `power` in the spec, then: muster power state {}", one.node));
+  const bool unset = !one.usable && of_secret && !one.secret.empty();
+  found.add(one.node, error.message, cause_of(one, error.message),
+            unset ? "muster secret set " + one.secret
+                  : "correct the cabling or `power` in the spec, then again: muster doctor SPEC");
 }
 
 // In the source tree of this version. Without --here it is built with the default.
@@ -74,28 +110,44 @@ Checked judge_bmcs(const std::vector<BmcLogin>& logins, size_t without) {
   Checked out{.check = Check::bmc_login, .looked_at = counted(logins.size(), "BMC")};
   if (without > 0) out.looked_at += fmt::format("; {} without one", counted(without, "node"));
   OfNodes found;
-  std::vector<std::string> not_reached;
+  std::map<std::string, std::vector<std::string>> not_reached;  // by reason
   for (const BmcLogin& one : logins) {
     if (!one.looked)
-      not_reached.push_back(one.node);
+      not_reached[one.not_looked].push_back(one.node);
     else if (!one.outcome.ok())
       add_login(one, found);
   }
   out.findings = found.findings();
-  if (!not_reached.empty())
-    out.not_looked.push_back(
-        fmt::format("{}: no time was left for a login", names_in_ranges(std::move(not_reached))));
+  for (const auto& [why, nodes] : not_reached)
+    out.not_looked.push_back(fmt::format("{}: {}", names_in_ranges(nodes), why));
   return out;
 }
 
-Checked judge_dhcp(const Result<DhcpSeen>& seen) {
+Checked judge_dhcp(const Result<DhcpSeen>& seen, bool ours) {
+  if (!seen.ok() && seen.error().code == Code::not_found)
+    return {.check = Check::dhcp_rival,
+            .findings = {{"", seen.error().message,
+                          "correct `network.controller` in the spec (musterd's --listen where it has one), "
+                          "or give the address to the port in the nodes' network: ip address show"}}};
   if (!seen.ok()) return not_looked(Check::dhcp_rival, seen.error());
   Checked out{.check = Check::dhcp_rival, .looked_at = seen->interface};
+  if (!ours) {
+    const bool answers = std::any_of(seen->offers.begin(), seen->offers.end(),
+                                     [](const DhcpOffer& offer) { return offer.address != kNoAddress; });
+    if (!answers && !seen->server_here)
+      out.findings.push_back(
+          {"",
+           fmt::format("no DHCP server answers on {}, and musterd has --no-dhcp; one that answers only the "
+                       "MAC addresses it knows would not",
+                       seen->interface),
+           "start the network's DHCP server; or remove --no-dhcp, then: systemctl restart musterd"});
+    return out;
+  }
   std::set<std::string> named;
   for (const DhcpOffer& offer : seen->offers) {
     if (seen->own.count(offer.server) || !named.insert(offer.server).second) continue;
     const std::string what =
-        offer.address == "0.0.0.0" ? "offers what to boot" : "offers the address " + offer.address;
+        offer.address == kNoAddress ? "offers what to boot" : "offers the address " + offer.address;
     out.findings.push_back(
         {offer.server, fmt::format("another DHCP server on {} {}", seen->interface, what),
          fmt::format("switch off its DHCP in this network; its MAC address, by which a switch knows its "

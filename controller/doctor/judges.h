@@ -16,22 +16,27 @@ namespace muster::doctor {
 
 // One login at a BMC, or why there was none.
 struct BmcLogin {
-  std::string node, secret;  // of the spec; secret: its name, "" without one
-  bool looked = false;       // false: its turn did not come
+  std::string node, secret;                                 // of the spec; secret: its name, "" without one
+  std::string address = {};                                 // of the BMC; "" if it is not known
+  bool looked = false;                                      // false: its turn did not come
+  std::string not_looked = "no time was left for a login";  // why
   Status outcome = Ok{};
   bool usable = true;     // false: the node's power cannot be used as declared, see `outcome`
   bool rejected = false;  // user and password were
 };
-// Nodes of which the same is wrong become one finding. `without`: nodes without a BMC.
+// Nodes with the same cause become one finding, whatever their names and addresses. `without`: nodes without
+// a BMC.
 Checked judge_bmcs(const std::vector<BmcLogin>& logins, size_t without);
 
 struct DhcpSeen {
   std::string interface;
   std::vector<DhcpOffer> offers = {};
   std::set<std::string> own = {};  // every address of this machine
+  bool server_here = false;        // another program of this machine serves DHCP, which gets no request of it
 };
-// An Error: the network could not be looked at.
-Checked judge_dhcp(const Result<DhcpSeen>& seen);
+// An Error: the network could not be looked at; not_found: this machine is not in it. `ours`: musterd is to
+// be the only server; false: nodes need another one.
+Checked judge_dhcp(const Result<DhcpSeen>& seen, bool ours = true);
 
 // By image: "" or what its mirror lacks; an Error: not looked at (controller/image/mirror_look.h). `built`:
 // images that need no mirror now.

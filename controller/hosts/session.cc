@@ -13,6 +13,7 @@
 #include "controller/hosts/accept_core.h"
 #include "controller/hosts/program_files.h"
 #include "controller/hosts/reached.h"
+#include "controller/spec/own_variables.h"
 
 namespace muster {
 namespace {
@@ -352,8 +353,8 @@ void Session::look_ahead(const Plan& plan) {
   std::vector<HostRights> rights;
   for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.root, host.hello.why_user});
   const auto hosts = present();
-  auto found =
-      forecast({plan, hosts, rights, options_.gpu, options_.vars.count("libs") > 0, programs_->perftest});
+  auto found = forecast(
+      {plan, hosts, rights, options_.gpu, options_.vars.count(own_variable::kLibs) > 0, programs_->perftest});
   const bool first = outcome_.not_measured.empty();  // a plan may be made again
   outcome_.not_measured = std::move(found);
   if (first && !outcome_.not_measured.empty() && events_.not_measured)

@@ -8,6 +8,7 @@
 #include "controller/plan/label_lines.h"
 #include "controller/plan/network_services.h"
 #include "controller/plan/storage_context.h"
+#include "controller/spec/own_variables.h"
 
 namespace muster {
 namespace {
@@ -147,10 +148,10 @@ NodeContext::NodeContext(const ContextInput& in) : in_(in) {
              {"has_mpi", spec.plays(in.node, "mpi")},
              {"has_containers", spec.plays(in.node, "containers")},
              {"has_rdma_peers", set_of("rdma_peers")->others_than(in.node) > 0},
-             {"soft_roce", vars.value("soft_roce", "") == "yes"},
-             {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
-             {"rdma_ports", words_of(vars, "rdma_ports")},
-             {"libs", vars.value("libs", "")},
+             {"soft_roce", vars.value(own_variable::kSoftRoce, "") == "yes"},
+             {"acs", {{"bridges", words_of(vars, own_variable::kAcsBridges)}}},
+             {"rdma_ports", words_of(vars, own_variable::kRdmaPorts)},
+             {"libs", vars.value(own_variable::kLibs, "")},
              {"vars", vars}};
   values_.update(services_of(spec, in.node));
   values_.update(interconnect_of(spec, in.node));

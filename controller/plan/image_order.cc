@@ -1,6 +1,7 @@
 #include "controller/plan/passes.h"
 
 #include "base/ports.h"
+#include "controller/spec/own_variables.h"
 
 namespace muster {
 namespace {
@@ -11,9 +12,9 @@ std::string variable(const Planning& p, const Draft& d, const std::string& name,
 }
 
 void add_kernel_options(const Planning& p, const Draft& d, wire::ImageJob& job) {
-  job.console = variable(p, d, "console", p.spec.lab ? "ttyS0" : "");
+  job.console = variable(p, d, own_variable::kConsole, p.spec.lab ? "ttyS0" : "");
   job.kernel_options = p.in.kernel_options;
-  if (const std::string own = variable(p, d, "kernel_options", ""); !own.empty())
+  if (const std::string own = variable(p, d, own_variable::kKernelOptions, ""); !own.empty())
     job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
 }
 
@@ -50,7 +51,7 @@ std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
   job.search = p.spec.network.search;
   job.controller_url = tls_url(p.address);
   add_kernel_options(p, d, job);
-  job.root_size = variable(p, d, "root_size", "");
+  job.root_size = variable(p, d, own_variable::kRootSize, "");
   return job;
 }
 

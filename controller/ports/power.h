@@ -61,7 +61,7 @@ struct PowerTarget {
   std::set<std::string> own_names = {};
   // How long a reading that fails is tried again; none: as long as the call may take.
   std::optional<DurationMs> retries_for = {};
-  // A rejected login is not tried again, in no other way either.
+  // A rejected login is not tried again, in no other way either, and a connection comes about within seconds.
   bool one_login = false;
 };
 

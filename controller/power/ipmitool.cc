@@ -151,18 +151,25 @@ IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
 std::vector<int> IpmiTool::suites_to_try() const {
   if (target_.cipher_suite) return {target_.cipher_suite};
   if (suite_) return {suite_};
-  if (logins_->suite(target_) == kOldSuite) return {kOldSuite, kSuite};
+  // Where 17 was rejected lately, one login more may be all that is left: some BMCs without it answer as if
+  // the password was wrong.
+  if (logins_->suite(target_) == kOldSuite || logins_->rejected_suite(target_) == kSuite)
+    return {kOldSuite, kSuite};
   return {kSuite, kOldSuite};
 }
 
 void IpmiTool::came_in(int suite, bool other_failed) {
   suite_ = suite;
+  // Another password may have been rejected because it was wrong: it says nothing about the suite.
+  const int rejected = logins_->rejected(target_) ? logins_->rejected_suite(target_) : 0;
+  const bool only_this = other_failed || (rejected != 0 && rejected != suite);
   logins_->let_in(target_);
   if (patient_) logins_->wants_time(target_);
-  if (other_failed && !target_.cipher_suite) logins_->has_suite(target_, suite);
+  if (only_this && !target_.cipher_suite) logins_->has_suite(target_, suite);
 }
 
-Status IpmiTool::failed_login(const std::string& why) {
+Status IpmiTool::failed_login(int suite, const std::string& why) {
+  logins_->rejects_suite(target_, suite);
   Status next = logins_->failed_login(target_);
   if (next.ok() || next.error().code != Code::denied) return next;
   return fail(Code::denied,
@@ -190,7 +197,7 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
       return output;
     }
     const std::string why = last_line(output.err.substr(0, output.err.rfind("Error: Unable")));
-    if (login == Login::refused) TRY_(failed_login(why));
+    if (login == Login::refused) TRY_(failed_login(suite, why));
     if (login == Login::not_allowed && ++not_allowed == 2)
       return fail(
           Code::denied,

@@ -55,7 +55,7 @@ class IpmiTool {
   Result<Output> in_a_suite(const std::string& script);
   std::vector<int> suites_to_try() const;
   void came_in(int suite, bool other_failed);
-  Status failed_login(const std::string& why);
+  Status failed_login(int suite, const std::string& why);
   Error judge(const std::string& complaint);
 
   PowerTarget target_;

@@ -59,6 +59,7 @@ void Logins::let_in(const PowerTarget& target) {
   Tried& one = accounts_[account_of(target)][digest_of(target)];
   one = {};
   one.let_in = now_();
+  rejected_suites_.erase(account_of(target));
 }
 
 void Logins::failed(const PowerTarget& target) {
@@ -171,6 +172,18 @@ int Logins::suite(const PowerTarget& target) const {
   const std::lock_guard hold(mutex_);
   const auto found = suites_.find(target.address);
   return found == suites_.end() ? 0 : found->second;
+}
+
+void Logins::rejects_suite(const PowerTarget& target, int suite) {
+  const std::lock_guard hold(mutex_);
+  RejectedSuite& first = rejected_suites_[account_of(target)];
+  if (first.suite == 0 || !lately(first.at)) first = {suite, now_()};
+}
+
+int Logins::rejected_suite(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = rejected_suites_.find(account_of(target));
+  return found == rejected_suites_.end() || !lately(found->second.at) ? 0 : found->second.suite;
 }
 
 }  // namespace muster

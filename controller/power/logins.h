@@ -54,6 +54,10 @@ class Logins {
   bool needs_time(const PowerTarget& target) const;
   void has_suite(const PowerTarget& target, int suite);
   int suite(const PowerTarget& target) const;
+  // IPMI: the first suite with which the account was rejected less than ten minutes ago and not let in since,
+  // with whatever password; 0: none.
+  void rejects_suite(const PowerTarget& target, int suite);
+  int rejected_suite(const PowerTarget& target) const;
 
  private:
   struct Tried {
@@ -63,6 +67,10 @@ class Logins {
     std::optional<TimeMs> let_in = {};
   };
   using Account = std::map<std::string, Tried>;  // by digest of the password, which is not kept
+  struct RejectedSuite {
+    int suite = 0;
+    TimeMs at = 0;
+  };
   bool lately(TimeMs at) const;
   int failures(const PowerTarget& target) const;
   const Tried* tried(const PowerTarget& target) const;
@@ -70,9 +78,10 @@ class Logins {
 
   std::function<TimeMs()> now_;
   mutable std::mutex mutex_;
-  std::map<std::string, Account> accounts_;  // by address and user
-  std::set<std::string> sessions_, slow_;    // addresses
-  std::map<std::string, int> suites_;        // by address
+  std::map<std::string, Account> accounts_;               // by address and user
+  std::set<std::string> sessions_, slow_;                 // addresses
+  std::map<std::string, int> suites_;                     // by address
+  std::map<std::string, RejectedSuite> rejected_suites_;  // by address and user
 };
 
 }  // namespace muster

@@ -14,6 +14,8 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kRequest = 60 * kSecond;
+constexpr DurationMs kConnectOnce =
+    5 * kSecond;  // many BMCs are looked at, and silent ones keep the others waiting
 // Pause before retrying a request that a BMC refuses with 401 or 403 although the login succeeded.
 constexpr DurationMs kRefusedPause = 5 * kSecond;
 constexpr int kRefusedTries = 3;
@@ -68,11 +70,8 @@ void RedfishClient::pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(
 
 // Reads the certificate without sending a password, so that an unverified peer does not get it.
 Status RedfishClient::learn_pin() {
-  HttpClientOptions options;
-  options.base = "https://" + target_.address;
+  HttpClientOptions options = to_bmc();
   options.insecure_first_use = true;
-  options.keep_alive = false;
-  options.max_answer = kMaxAnswer;
   TRY(auto http, clients_(std::move(options)));
   HttpRequest request;
   request.target = kRoot;
@@ -89,16 +88,22 @@ Status RedfishClient::connect() {
   return make_client(!use_session_);
 }
 
-Status RedfishClient::make_client(bool basic) {
+HttpClientOptions RedfishClient::to_bmc() const {
   HttpClientOptions options;
   options.base = "https://" + target_.address;
+  options.keep_alive = false;
+  options.max_answer = kMaxAnswer;
+  if (target_.one_login) options.connect_timeout = kConnectOnce;
+  return options;
+}
+
+Status RedfishClient::make_client(bool basic) {
+  HttpClientOptions options = to_bmc();
   options.pin_sha256 = target_.pin_sha256;
   if (basic) {
     options.basic_user = target_.user;
     options.basic_password = target_.password;
   }
-  options.keep_alive = false;
-  options.max_answer = kMaxAnswer;
   TRY(http_, clients_(std::move(options)));
   return Ok{};
 }

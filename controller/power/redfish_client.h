@@ -59,6 +59,7 @@ class RedfishClient {
  private:
   Status connect();
   Status make_client(bool basic);
+  HttpClientOptions to_bmc() const;
   Status learn_pin();
   Status use_basic();
   void close_session();

@@ -7,6 +7,7 @@
 
 #include "controller/report/held_rate.h"
 #include "controller/report/measured.h"
+#include "controller/spec/own_variables.h"
 #include "controller/spec/units.h"
 
 namespace muster {
@@ -162,7 +163,8 @@ DeclaredRates declared_rates(const Spec& spec) {
     return found == spec.vars.end() ? 0 : parse_link_rate(found->second).value_or(0);
   };
   const double rails = spec.network.rails.rate_gbps, provisioning = spec.network.provisioning.rate_gbps;
-  return {rails > 0 ? rails : named("rail_rate"), provisioning > 0 ? provisioning : named("port_rate")};
+  return {rails > 0 ? rails : named(own_variable::kRailRate),
+          provisioning > 0 ? provisioning : named(own_variable::kPortRate)};
 }
 
 void judge_port_rates(const std::vector<MeasuredStep>& steps, const DeclaredRates& declared,

@@ -32,6 +32,7 @@ inline constexpr std::string_view kVariableUnread = "variable-unread";
 inline constexpr std::string_view kVariableMissing = "variable-missing";
 inline constexpr std::string_view kPlaceholderDigest = "placeholder-digest";
 inline constexpr std::string_view kPlaceholderAddress = "placeholder-address";
+inline constexpr std::string_view kPlaceholderKey = "placeholder-key";
 inline constexpr std::string_view kOsDiskAmbiguous = "os-disk-ambiguous";
 inline constexpr std::string_view kInstallNotFormat = "install-not-format";
 }  // namespace finding

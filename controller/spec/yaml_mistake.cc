@@ -208,6 +208,7 @@ class YamlStructure {
   void read_signs(size_t number, size_t at) {
     const std::string& line = lines_[number];
     bool begins = true;  // a value may begin here
+    size_t value = at;   // where the latest one began
     while (at < line.size() && !found_) {
       const char c = line[at];
       const bool ends_word = blank_at(line, at + 1);
@@ -222,6 +223,9 @@ class YamlStructure {
       if (begins && (c == '|' || c == '>')) return begin_block_text({number, at});
       if (begins && c == '*' && !ends_word) check_alias({number, at});
       const bool dash = c == '-' && ends_word;
+      if (begins && c != ' ' && c != '\t') value = at;
+      if (!begins && in_plain_text(number, value) && (c == '[' || c == '{'))
+        return needs_quotes({number, value}, fmt::format("contains '{}' within brackets", c));
       if (read_bracket(c, {number, at}, begins))
         begins = c == '[' || c == '{';
       else if (c != ' ' && c != '\t')
@@ -238,19 +242,28 @@ class YamlStructure {
     if (brackets_.empty() && blank_at(line, rest) && (next == kNone || line[next] == '#'))
       block_text_ = text_parent_;
     else
-      needs_quotes(at);
+      begins_wrongly(at);
+  }
+
+  // Text in brackets, where other brackets would be their own: { address: 10.20.1.{n} }. What begins with an
+  // anchor or a tag goes on behind it.
+  bool in_plain_text(size_t number, size_t value) const {
+    return !brackets_.empty() && std::string_view("&!").find(lines_[number][value]) == kNone;
   }
 
   // "*H100*" is the name of an anchor, which is declared as "&H100*".
   void check_alias(const At& at) {
     const std::string& line = lines_[at.line];
     const size_t end = std::min(line.find_first_of(kNameEnds, at.column), line.size());
-    if (!anchors_.count(line.substr(at.column + 1, end - at.column - 1))) needs_quotes(at);
+    if (!anchors_.count(line.substr(at.column + 1, end - at.column - 1))) begins_wrongly(at);
   }
 
-  void needs_quotes(const At& at) {
-    mistake(finding::kYamlQuote, at,
-            fmt::format("a text that begins with '{}' needs quotes", lines_[at.line][at.column]));
+  void begins_wrongly(const At& at) {
+    needs_quotes(at, fmt::format("begins with '{}'", lines_[at.line][at.column]));
+  }
+
+  void needs_quotes(const At& at, const std::string& what) {
+    mistake(finding::kYamlQuote, at, fmt::format("a text that {} needs quotes", what));
   }
 
   // False for any other sign, and where it is part of a text: 10.100.{rail}.0/24.

@@ -6,11 +6,12 @@
 #include "base/wire.h"
 #include "controller/current/current_spec.h"
 #include "controller/image/ram.h"
+#include "controller/spec/own_variables.h"
 
 namespace muster {
 
 std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
-  const std::string declared = declared_variable(cluster, node, "kernel_options");
+  const std::string declared = declared_variable(cluster, node, own_variable::kKernelOptions);
   return (own.empty() ? "" : own + " ") +
          panic_argument(own + " " + declared);  // if it is given twice, the last one wins
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "controller/boot/service/kexec_order.h"
+#include "controller/spec/own_variables.h"
 
 namespace muster {
 
@@ -13,7 +14,8 @@ BootDecision ram_decision(const RamSource& from, const std::string& name, const 
   decision.base_url = fmt::format("http://{}:{}", from.address, from.options.boot_port);
   decision.kernel = "/ram/" + image + "/vmlinuz";
   decision.initrd = "/ram/" + image + "/initrd";
-  decision.console = declared_variable(from.cluster, from.node, "console", from.cluster.lab ? "ttyS0" : "");
+  decision.console =
+      declared_variable(from.cluster, from.node, own_variable::kConsole, from.cluster.lab ? "ttyS0" : "");
   decision.url = fmt::format("https://{}:{}", from.address, from.options.tls_port);
   decision.pin = from.ca_fingerprint.substr(from.ca_fingerprint.find(':') + 1);
   decision.token = token;

@@ -13,25 +13,29 @@
 
 #include "base/cuda_driver.h"
 #include "base/ports.h"
+#include "base/turns.h"
 #include "base/version.h"
 #include "controller/boot/dnsmasq.h"
 #include "controller/boot/service/dhcp_service.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/current_problems.h"
 #include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
 #include "controller/image/service/image_request.h"
 #include "controller/image/service/image_service.h"
+#include "controller/power/describe/driver_description.h"
 #include "controller/spec/gpu_software.h"
 #include "controller/trust/authority.h"
 #include "sys/os.h"
 
 namespace muster {
 
-struct DoctorService::Round {
+struct DoctorService::Round : std::enable_shared_from_this<Round> {
   std::shared_ptr<const Spec> spec;
   Done done;
   std::map<doctor::Check, doctor::Checked> checked = {};
   std::vector<doctor::BmcLogin> logins = {};
+  Turns turns{kLoginsAtOnce};
   std::vector<std::shared_ptr<std::atomic<bool>>> wanted = {};  // the logins that may still begin
   size_t without_bmc = 0;
   bool logins_began = false;
@@ -107,6 +111,7 @@ void DoctorService::answer(const RoundPtr& round) {
   if (round->answered) return;
   round->answered = true;
   parts_.reactor.cancel(round->timer);
+  round->turns.drop();
   for (const auto& login : round->wanted) *login = false;
   if (round->logins_began) put(round, doctor::judge_bmcs(round->logins, round->without_bmc));
   std::vector<doctor::Checked> all;
@@ -124,7 +129,10 @@ void DoctorService::look_at_bmcs(const Spec& spec) {
     const auto where = parts_.bmc_of(spec, node);
     round_->logins.push_back({.node = node.name, .secret = node.power.secret});
     if (where.ok()) {
-      try_login(node, *where);
+      round_->logins.back().address = where->target.address;
+      round_->turns.add([this, round = round_.get(), at = round_->logins.size() - 1, where = *where] {
+        return try_login(round->shared_from_this(), at, where);
+      });
       continue;
     }
     doctor::BmcLogin& login = round_->logins.back();
@@ -134,17 +142,24 @@ void DoctorService::look_at_bmcs(const Spec& spec) {
   }
 }
 
-void DoctorService::try_login(const NodeSpec& node, const PowerService::Where& where) {
-  ++round_->pending;
-  round_->wanted.push_back(parts_.power.try_login(
-      node.name, where, kLogin,
-      alive_.wrap([this, round = round_, at = round_->logins.size() - 1](const Status& tried, bool rejected) {
-        doctor::BmcLogin& login = round->logins[at];
-        login.looked = tried.ok() || tried.error().code != Code::cancelled;
-        login.outcome = tried;
-        login.rejected = rejected;
+// False: it is left out.
+bool DoctorService::try_login(const RoundPtr& round, size_t at, const PowerService::Where& where) {
+  doctor::BmcLogin& login = round->logins[at];
+  if (parts_.bringup.executor().active()) {
+    login.not_looked = "a run is under way, whose calls to BMCs go first: once more after it (muster watch)";
+    return false;
+  }
+  ++round->pending;
+  round->wanted.push_back(parts_.power.try_login(
+      login.node, where, kLogin, alive_.wrap([this, round, at](const Status& tried, bool rejected) {
+        doctor::BmcLogin& own = round->logins[at];
+        own.looked = tried.ok() || tried.error().code != Code::cancelled;
+        own.outcome = tried;
+        own.rejected = rejected;
+        round->turns.ended();
         ended(round);
       })));
+  return true;
 }
 
 bool DoctorService::serves_dhcp(const Spec* spec) const {
@@ -152,10 +167,20 @@ bool DoctorService::serves_dhcp(const Spec* spec) const {
 }
 
 void DoctorService::look_for_dhcp(const Spec& spec, const std::string& address) {
-  if (!parts_.options.dhcp || spec.network.dhcp != "managed")
+  const bool ours = serves_dhcp(&spec);
+  const bool needed = std::any_of(spec.nodes.begin(), spec.nodes.end(), [](const NodeSpec& node) {
+    return !node.power.driver.empty() && can_netboot(switched_by(node));
+  });
+  if (!ours && !needed)
     return put(round_, {.check = doctor::Check::dhcp_rival,
-                        .looked_at = "not needed: muster is not the one that assigns addresses"});
-  look([dhcp = looks_.dhcp, address] { return doctor::judge_dhcp(dhcp(address)); });
+                        .looked_at = "not needed: no node boots from the network"});
+  look([dhcp = looks_.dhcp, open_ports = looks_.open_ports, address, ours] {
+    auto seen = dhcp(address);
+    if (seen.ok() && !ours)
+      for (const doctor::OpenPort& port : open_ports().value_or({}))
+        if (port.protocol == "udp" && port.port == kDhcpPort) seen->server_here = true;
+    return doctor::judge_dhcp(seen, ours);
+  });
 }
 
 // What depends on the images that `muster up` would build. Logins come after it: workers may be busy with

@@ -1,10 +1,10 @@
 // DoctorService: `muster doctor`. Looks at what would stop the first `muster up` of a spec, which need not be
 // stored, and returns what is wrong and what could not be looked at (controller/doctor/doctor.h).
 //
-// All checks begin at once, on workers, and one deadline ends them: what was not looked at by then is named,
-// and no login is begun any more. Switches nothing, stores nothing but what a login says about itself
-// (controller/power/logins.h): a wrong password, tried once here, counts together with other tries. Thread:
-// the reactor's.
+// All checks begin at once, on workers, logins eight at a time, and one deadline ends them: what was not
+// looked at by then is named, and no login is begun any more, nor during a run, whose calls to BMCs go
+// first. Switches nothing, stores nothing but what a login says about itself (controller/power/logins.h): a
+// wrong password, tried once here, counts together with other tries. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -44,6 +44,8 @@ class DoctorService {
   void look_by(doctor::Looks looks) { looks_ = std::move(looks); }
 
   static constexpr DurationMs kTotal = 90 * kSecond, kLogin = 20 * kSecond;
+  // Of musterd's workers, which agents, builds and `muster power` need as well.
+  static constexpr int kLoginsAtOnce = 8;
 
  private:
   struct Round;
@@ -51,7 +53,7 @@ class DoctorService {
   using RoundPtr = std::shared_ptr<Round>;
   void look(std::function<doctor::Checked()> work);
   void look_at_bmcs(const Spec& spec);
-  void try_login(const NodeSpec& node, const PowerService::Where& where);
+  bool try_login(const RoundPtr& round, size_t at, const PowerService::Where& where);
   void look_for_dhcp(const Spec& spec, const std::string& address);
   void look_for_due_images();
   void look_at_mirrors(const Spec& spec, const Due& due);

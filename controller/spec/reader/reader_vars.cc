@@ -6,6 +6,7 @@
 
 #include "base/kernel_line.h"
 #include "controller/spec/gpu_software.h"
+#include "controller/spec/own_variables.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {
@@ -26,8 +27,8 @@ std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, co
     if (!entry.value.is_text()) continue;
     const std::string& value = out[entry.key] = entry.value.text;
     std::string wrong;
-    if (entry.key == "kernel_options") wrong = wrong_kernel_options(value);
-    if (entry.key == "console") wrong = wrong_console(value);
+    if (entry.key == own_variable::kKernelOptions) wrong = wrong_kernel_options(value);
+    if (entry.key == own_variable::kConsole) wrong = wrong_console(value);
     if (!wrong.empty() && value.find('\n') != std::string::npos)
       wrong += "; in YAML, `>-` joins several lines into one";
     if (!wrong.empty()) error(entry.value, path + "." + entry.key, wrong);

@@ -1,5 +1,5 @@
-// Whether a person can log in to the nodes that muster installs: root is locked, and no account has a
-// password.
+// Whether a person can log in to the nodes that muster installs, and administer them: root is locked, and no
+// account has a password.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,10 @@ void access_warnings(Observer& o) {
     if (node.image.empty()) continue;
     if (o.spec.users.empty())
       return o.warn(finding::kNoLogin, o.root, "users", "no user is declared, and root is locked");
+    if (std::none_of(o.spec.users.begin(), o.spec.users.end(),
+                     [](const auto& user) { return user.second.sudo; }))
+      return o.warn(finding::kNoLogin, *o.section("users"), "users",
+                    "no user has `sudo: true`, and root is locked");
     const auto role = o.spec.roles.find(node.role);
     if (role == o.spec.roles.end()) continue;
     const auto makes_accounts = [&](const std::string& playbook) {

@@ -1,5 +1,5 @@
-// What a copied example has in place of the site's own values: digests of zeros, and addresses, MACs and
-// names that are reserved for documentation (RFC 5737, RFC 7042, RFC 2606).
+// What a copied example has in place of the site's own values: its ssh key, digests of zeros, and addresses,
+// MACs and names that are reserved for documentation (RFC 5737, RFC 7042, RFC 2606).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,9 @@ constexpr std::string_view kMacs = "00:00:5e:00:53:";
 constexpr std::array<std::string_view, 4> kNames = {".example", ".example.com", ".example.net",
                                                     ".example.org"};
 constexpr size_t kDigestLength = 64;
+// Of README.md and docs/specs; there is no private key for it.
+constexpr std::string_view kSampleKey =
+    "AAAAC3NzaC1lZDI1NTE5AAAAIJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W0oWKm6pJ0W";
 
 // Texts for people, texts of files, and keys, whose comment names a person.
 constexpr std::array<std::string_view, 5> kNotRead = {"carried", "comment", "keys", "playbooks", "warnings"};
@@ -80,8 +83,23 @@ bool visit(Observer& o, const YamlNode& node, const std::string& path) {
   return false;
 }
 
+void sample_keys(Observer& o) {
+  const YamlNode* users = o.section("users");
+  if (!users) return;
+  for (const YamlEntry& user : users->entries) {
+    const YamlNode* keys = yaml_child(&user.value, "keys");
+    for (size_t i = 0; keys && i < keys->items.size(); ++i)
+      if (has(keys->items[i].text, kSampleKey))
+        o.warn(finding::kPlaceholderKey, keys->items[i], fmt::format("users.{}.keys[{}]", user.key, i),
+               "this is the key of the examples, with which nobody can log in");
+  }
+}
+
 }  // namespace
 
-void placeholder_warnings(Observer& o) { visit(o, o.root, ""); }
+void placeholder_warnings(Observer& o) {
+  visit(o, o.root, "");
+  sample_keys(o);
+}
 
 }  // namespace muster::warnings

@@ -7,23 +7,12 @@
 #include <iterator>
 
 #include "base/scan.h"
+#include "controller/spec/own_variables.h"
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/spec/warnings/observer.h"
 
 namespace muster::warnings {
 namespace {
-
-// Variables that muster itself reads, and the playbook that they are for; "": any node.
-struct OwnVariable {
-  const char *name, *playbook;
-};
-constexpr OwnVariable kOwnVariables[] = {{"acs_bridges", "acs"},
-                                         {"console", ""},
-                                         {"kernel_options", ""},
-                                         {"libs", ""},
-                                         {"root_size", ""},
-                                         {"rdma_ports", "interconnect"},
-                                         {"soft_roce", "interconnect"}};
 
 // The names behind "vars." in a playbook's text.
 std::set<std::string> read_in(const std::string& text) {

@@ -165,6 +165,22 @@ TEST_CASE("a step's own verify must hold, also when the step was already so", "[
   CHECK(statuses(b.run()) == "already");
 }
 
+TEST_CASE("of a node at work nothing is tested: a step's verify runs only if its module reads",
+          "[agent][preview]") {
+  Bench b;
+  b.on["lamp"] = true;
+  const bool reads = GENERATE(false, true);
+  b.modules["test"].only_reads = reads;
+  b.add("plain", "lamp", true, {{"module", "test"}, {"params", {{"switch", "light"}}}});
+  auto order = step_order_from_json({{"steps", b.steps}, {"mode", "check"}}, b.context);
+  REQUIRE(order.ok());
+  order->only_looks = true;
+  const auto outcome = run_steps(
+      b.context, *order, [] { return TimeMs{5}; }, [](const std::string&, Json) {});
+  CHECK(statuses(outcome) == (reads ? "failed" : "already"));
+  CHECK(b.checks == (reads ? 2 : 1));
+}
+
 TEST_CASE("measurements are attached; one that could not be made is incomplete", "[agent]") {
   Bench b;
   b.add("gauge", "cpu");

@@ -155,6 +155,23 @@ TEST_CASE("an order's programs are ready before its steps, which run them", "[ag
   }
 }
 
+TEST_CASE("a look at the steps of a node at work starts no test of them; an acceptance does",
+          "[agent][preview]") {
+  Bench b;
+  b.machine.put("/etc/motd", "x\n");
+  const Json verify = {{"module", "wait_for"},
+                       {"params", {{"command", {"docker", "run"}}, {"deadline_seconds", 0}}}};
+  wire::WorkOrder order = order_of(GENERATE(OrderKind::steps, OrderKind::check));
+  order.params = {{"mode", "check"},
+                  {"steps",
+                   {{{"id", "motd"},
+                     {"module", "file"},
+                     {"params", {{"path", "/etc/motd"}, {"content", "x\n"}}},
+                     {"verify", verify}}}}};
+  b.run(order);
+  CHECK(b.machine.called("docker run") == (order.kind == OrderKind::check));
+}
+
 TEST_CASE("what got ready goes or is undone, and nothing else is", "[agent][kexec]") {
   Bench b;
   CHECK(b.run(order_of(OrderKind::kexec), OrderPart::leave).status.ok());

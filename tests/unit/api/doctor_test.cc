@@ -30,7 +30,10 @@ nodes:
 // Nothing is wrong, and nothing outside of the test is looked at.
 doctor::Looks healthy_looks() {
   doctor::Looks looks;
-  looks.dhcp = [](const std::string&) { return doctor::DhcpSeen{.interface = "eth1"}; };
+  // The controller of these tests has --no-dhcp.
+  looks.dhcp = [](const std::string&) {
+    return doctor::DhcpSeen{.interface = "eth1", .offers = {{"10.20.0.5", "10.20.0.70"}}};
+  };
   looks.mirrors = [](const std::vector<ImageRequest>&) {
     return std::map<std::string, Result<std::string>>();
   };
@@ -123,8 +126,10 @@ TEST_CASE("api: each look that fails or finds something shows under its own code
     return fail(Code::not_found, "there is no ss");
   };
   looks.packages = []() -> Result<PackageList> { throw std::runtime_error("of a test"); };
+  looks.dhcp = [](const std::string&) { return doctor::DhcpSeen{.interface = "eth1"}; };
   b.look_by(looks);
   const auto found = b.checks(b.spec());
+  CHECK(found.at("dhcp-rival")["state"] == "findings");
   CHECK(found.at("disk-space")["state"] == "findings");
   CHECK(found.at("port-in-use")["state"] == "not-looked");
   CHECK(found.at("package-version")["state"] == "not-looked");
@@ -145,6 +150,18 @@ TEST_CASE("api: the doctor tries a wrong password once, and counts together with
   // Once it is set, it is tried at once.
   REQUIRE(b.c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   CHECK(b.checks(b.spec()).at("bmc-login")["state"] == "healthy");
+}
+
+TEST_CASE("api: the doctor leaves BMCs to a run that is under way, and says so", "[api][doctor]") {
+  Bench b;
+  REQUIRE(b.c.call(Listener::local, "PUT", "/v1/spec", b.spec()).status == 200);
+  b.c.start_a_run("node01");
+  const size_t calls = b.bmc.seen.size();
+  const auto found = b.checks(b.spec());
+  CHECK(found.at("bmc-login")["state"] == "not-looked");
+  CHECK(found.at("bmc-login")["not_looked"][0].get<std::string>().starts_with("node01: a run is under way"));
+  CHECK(found.at("disk-space")["state"] == "healthy");
+  CHECK(b.bmc.seen.size() == calls);
 }
 
 TEST_CASE("api: a second doctor is not begun beside the first", "[api][doctor]") {

@@ -94,12 +94,39 @@ TEST_CASE("doctor: a BMC that is silent, one without a secret, and one whose tur
   const Checked found = judge_bmcs({silent, unset, late}, 0);
   REQUIRE(found.findings.size() == 2);
   CHECK(found.findings[0].at == "gpu01");
-  CHECK(found.findings[0].next.find("muster power state gpu01") != std::string::npos);
+  CHECK(found.findings[0].next.find("muster doctor SPEC") != std::string::npos);
   CHECK(found.findings[1].at == "gpu02");
   CHECK(found.findings[1].next == "muster secret set bmc");
   REQUIRE(found.not_looked.size() == 1);
   CHECK(found.not_looked[0].find("gpu03") != std::string::npos);
   CHECK(outcome_of(judge_bmcs({late}, 0)) == Outcome::not_looked);
+  BmcLogin busy = login("gpu04");
+  busy.looked = false;
+  busy.not_looked = "a run is under way";
+  CHECK(judge_bmcs({late, busy}, 0).not_looked.size() == 2);
+}
+
+TEST_CASE("doctor: BMCs behind one dead switch are one finding, whatever their addresses",
+          "[doctor][power]") {
+  std::vector<BmcLogin> all;
+  for (int i = 1; i <= 20; ++i) {
+    BmcLogin one = login("gpu" + std::string(i < 10 ? "0" : "") + std::to_string(i));
+    one.address = "10.20.1." + std::to_string(i) + (i % 2 ? "" : ":443");
+    one.outcome =
+        fail(Code::unavailable, "BMC " + one.address + " GET /redfish/v1/: could not connect to " +
+                                    one.address.substr(0, one.address.find(':')) + " of " + one.node);
+    all.push_back(one);
+  }
+  const Checked found = judge_bmcs(all, 0);
+  REQUIRE(found.findings.size() == 1);
+  CHECK(found.findings[0].at == "gpu[01-20]");
+  CHECK(found.findings[0].what == "the BMC GET /redfish/v1/: could not connect to its address of the node");
+  // Of a single one the address is shown, and another cause stays apart.
+  all.resize(2);
+  all[1].outcome = fail(Code::unavailable, "BMC 10.20.1.2:443 is starting");
+  const Checked apart = judge_bmcs(all, 0);
+  REQUIRE(apart.findings.size() == 2);
+  CHECK(apart.findings[0].what == all[0].outcome.error().message);
 }
 
 // nmap's script named the first server that answered, issue 1908; PacketFence took other addresses of its own
@@ -120,6 +147,25 @@ TEST_CASE("doctor: each server that answers is named once, none with an address 
   CHECK(found.findings[0].next.find("proxy") == std::string::npos);
   CHECK(found.findings[0].next.find("ip neighbor show 10.20.0.5") != std::string::npos);
   is_not_looked(judge_dhcp(kBroken));
+}
+
+TEST_CASE("doctor: an address of muster that this machine does not have is a finding", "[doctor][dhcp]") {
+  const Checked found = judge_dhcp(fail(Code::not_found, "no interface has the address 10.20.0.9"));
+  REQUIRE(found.findings.size() == 1);
+  CHECK(found.findings[0].what.find("10.20.0.9") != std::string::npos);
+  CHECK(found.findings[0].next.find("`network.controller`") != std::string::npos);
+  CHECK(found.not_looked.empty());
+}
+
+TEST_CASE("doctor: where musterd serves no DHCP, another server must give addresses", "[doctor][dhcp]") {
+  DhcpSeen seen{.interface = "eth1"};
+  CHECK(outcome_of(judge_dhcp(seen, false)) == Outcome::findings);
+  seen.offers = {{"10.20.0.6", "0.0.0.0"}};  // only names what to boot
+  CHECK(outcome_of(judge_dhcp(seen, false)) == Outcome::findings);
+  SECTION("it answers") { seen.offers.push_back({"10.20.0.5", "10.20.0.77"}); }
+  SECTION("it is on this machine") { seen.server_here = true; }
+  CHECK(outcome_of(judge_dhcp(seen, false)) == Outcome::healthy);
+  is_not_looked(judge_dhcp(kBroken, false));
 }
 
 TEST_CASE("doctor: of each image what its mirror lacks, or why that is not known", "[doctor][image]") {

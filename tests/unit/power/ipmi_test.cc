@@ -117,6 +117,37 @@ TEST_CASE("cipher suite 17 is tried before 3, and only the one that the spec nam
   CHECK(bench.state_code() == Code::invalid);
 }
 
+// Without suite 17, whose codes they compute wrongly.
+TEST_CASE("where one login with suite 17 was rejected, the next call begins with 3",
+          "[power][ipmi][doctor]") {
+  Bench bench;
+  bench.bmc->complains = [&bmc = *bench.bmc](const testing::FakeIpmitool::Call& call) -> std::string {
+    if (call.suite != 17) return "";
+    ++bmc.failed_logins;
+    return "> RAKP 2 HMAC is invalid\nError: Unable to establish IPMI v2 / RMCP+ session\n";
+  };
+  bench.target.logins = std::make_shared<Logins>(bench.bmc->waiter().now);
+  bench.target.one_login = true;
+  CHECK(bench.state_code() == Code::denied);
+  REQUIRE(bench.bmc->arguments.size() == 1);
+  SECTION("the doctor again") {}
+  SECTION("another call") { bench.target.one_login = false; }
+  SECTION("after another password, which was wrong") {
+    // Then of the declared one a single login is allowed.
+    bench.target.one_login = false;
+    PowerTarget wrong = bench.target;
+    wrong.password = "wrong";
+    CHECK(make_ipmi(wrong, bench.bmc->waiter(), bench.bmc)->state(kCall).error().code == Code::denied);
+    bench.bmc->arguments.resize(1);
+    bench.bmc->failed_logins = 1;
+  }
+  CHECK(bench.power()->state(kCall).ok());
+  REQUIRE(bench.bmc->arguments.size() == 2);
+  CHECK(bench.bmc->arguments[1].find("-C 3 ") != std::string::npos);
+  CHECK(bench.bmc->failed_logins == 1);
+  CHECK(bench.target.logins->suite(bench.target) == 3);
+}
+
 TEST_CASE("a BMC that is not there is unavailable, and its account is not touched", "[power][ipmi]") {
   Bench bench;
   bench.bmc->lost_sessions = 100;

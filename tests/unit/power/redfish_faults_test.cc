@@ -385,3 +385,17 @@ TEST_CASE("redfish: of one login a wrong password costs one, and a BMC without B
   bench.target.one_login = true;
   CHECK(driver(bench)->state(kCall).ok());
 }
+
+TEST_CASE("redfish: one of many logins does not wait for a silent BMC as long as a call alone",
+          "[power][doctor]") {
+  BmcBench bench("generic");
+  bench.target.one_login = GENERATE(false, true);
+  std::vector<DurationMs> limits;
+  const auto power = make_redfish(bench.target, bench.waiter(), [&limits](HttpClientOptions options) {
+    limits.push_back(options.connect_timeout);
+    return make_http_client(std::move(options));
+  });
+  CHECK(power->state(kCall).ok());
+  CHECK(limits.size() >= 2);
+  for (const DurationMs limit : limits) CHECK(limit == (bench.target.one_login ? 5 : 10) * kSecond);
+}

@@ -2,6 +2,7 @@
 #include "controller/spec/warnings/spec_warnings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "controller/spec/findings.h"
+#include "controller/spec/own_variables.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
@@ -134,6 +136,31 @@ TEST_CASE("the spec's own playbooks are looked through for what they read", "[sp
       with("  head: { playbooks: [ base, ssh ] }", "  head: { playbooks: [ base, ssh, motd ] }");
   text.replace(text.find("vars:\n"), 6, "vars:\n  colour: blue\n  color: red\n");
   CHECK(codes_of(warnings_of(text + own).shown) == "variable-unread vars.color\n");
+}
+
+TEST_CASE("variables that muster itself reads come from one table, so that none of them is called unread",
+          "[spec][warnings][tidy]") {
+  const std::regex literal(R"re((?:declared_variable\([^;"]*|\bvariable\(p, d, |words_of\(vars, )re"
+                           R"re(|\bvars\.(?:value|find|count|at)\(|\bvars\[)"([a-z_]+)")re");
+  std::set<std::string> names;
+  for (const char* folder : {"/controller", "/cli"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() + folder)) {
+      if (entry.path().extension() != ".cc") continue;
+      const std::string text = text_of(entry.path());
+      for (auto it = std::sregex_iterator(text.begin(), text.end(), literal); it != std::sregex_iterator();
+           ++it)
+        names.insert((*it)[1]);
+    }
+  // Those of playbooks.
+  CHECK(names == std::set<std::string>{"nvidia_cuda_major", "nvidia_driver"});
+  for (const OwnVariable& one : kOwnVariables) {
+    CAPTURE(one.name);
+    if (*one.playbook != '\0') continue;
+    const std::string line = std::string("vars:\n  ") + one.name + ": x\n";
+    const Spec spec = parse_spec(without_warnings(), shipped_names()).spec;
+    const SpecWarnings found = spec_warnings(with("vars:\n", line), spec, shipped_names());
+    CHECK(codes_of(found.shown) == "");
+  }
 }
 
 TEST_CASE("a mirror that the spec or the recipe declares is enough", "[spec][warnings]") {

@@ -44,6 +44,10 @@ const Mistake kMistakes[] = {
     {"a quote in a list", "a: [ \"x, \"y\" ]\n", finding::kYamlQuote, 1, 6},
     {"a pattern", "a: { gpu_model: *H100* }\n", finding::kYamlQuote, 1, 17},
     {"a comparison", "a:\n  memory: >= 512 GiB\n", finding::kYamlQuote, 2, 11},
+    {"a range in braces", "power: {driver: redfish, address: 10.20.1.{n+10}, secret: bmc}\n",
+     finding::kYamlQuote, 1, 35},
+    {"a range in brackets", "a:\n  - [ x, gpu[1-3] ]\n", finding::kYamlQuote, 2, 10},
+    {"a range in a line of its own", "a: {\n  b: c{n},\n  d: 1 }\n", finding::kYamlQuote, 2, 6},
     {"a brace", "a: { b: 1\nc: 2\n", finding::kYamlBracket, 1, 4},
     {"a bracket", "a: [ b, c\nd: [ e ]\n", finding::kYamlBracket, 1, 4},
     {"a brace in a bracket", "a: [ { b: 1 ]\n", finding::kYamlBracket, 1, 6},
@@ -71,6 +75,10 @@ TEST_CASE("what a parser refuses is reported with the place of the mistake, not 
   CHECK(parsed.errors[0].code == finding::kYamlBracket);
   CHECK(parsed.errors[0].line == 1);
   CHECK(parsed.errors[0].column == 4);
+  const ParsedYaml unquoted = parse_yaml("a: {b: c, d: 10.20.1.{n+10}, e: f}\ng: 1\n");
+  REQUIRE(unquoted.errors.size() == 1);
+  CHECK(unquoted.errors[0].code == finding::kYamlQuote);
+  CHECK(unquoted.errors[0].column == 14);
 }
 
 TEST_CASE("a mistake below the place where a parser stopped is not the one it stopped at", "[spec][yaml]") {
@@ -79,11 +87,26 @@ TEST_CASE("a mistake below the place where a parser stopped is not the one it st
 }
 
 TEST_CASE("no mistake is seen in YAML that is valid", "[spec][yaml]") {
-  for (const char* text :
-       {"", "# only\n", "a: 1\n", "a:\n- b\n- c\nd: 1\n", "a: |\n  b: {\n  \tc\nd: 1\n", "a: x\n  y\nb: 1\n",
-        "a: 10.{n}.0\n", "a: [ 1,\n  2 ]\n", "a: \"x\n  y\"\nb: 1\n", "a: 'it''s'\n", "a: \"\\\"\"\n",
-        "a: &x { b: 1 }\nc: *x\n", "- a\n- b: 1\n  c: 2\n", "\"a b\": 1\n", "a: http://x # b: c\n",
-        "--- # x\na: 1\n", "a: >-\n  b\n\n  c\nd: 1\n", "a:\n  - |\n    b: \"\n  - c\n"}) {
+  for (const char* text : {"",
+                           "# only\n",
+                           "a: 1\n",
+                           "a:\n- b\n- c\nd: 1\n",
+                           "a: |\n  b: {\n  \tc\nd: 1\n",
+                           "a: x\n  y\nb: 1\n",
+                           "a: 10.{n}.0\n",
+                           "a: [ 1,\n  2 ]\n",
+                           "a: \"x\n  y\"\nb: 1\n",
+                           "a: 'it''s'\n",
+                           "a: \"\\\"\"\n",
+                           "a: &x { b: 1 }\nc: *x\n",
+                           "- a\n- b: 1\n  c: 2\n",
+                           "\"a b\": 1\n",
+                           "a: http://x # b: c\n",
+                           "--- # x\na: 1\n",
+                           "a: >-\n  b\n\n  c\nd: 1\n",
+                           "a:\n  - |\n    b: \"\n  - c\n",
+                           "a: [ &x { b: 1 }, !t [ c ] ]\n",
+                           "a: { b: [ c ] }\n"}) {
     CAPTURE(text);
     CHECK_FALSE(find_yaml_mistake(text, kAnywhere));
   }
