@@ -318,7 +318,7 @@ TEST_CASE("up stores and builds nothing if it would stop afterwards", "[cli][pre
         row.held_by = HeldBy::an_operator;
       });
     });
-    why = "nodes are refused", text = with_tmux(), more = {"--limit", "node01"};
+    why = "node01 is refused: ", text = with_tmux(), more = {"--limit", "node01"};
   }
   dir.write("new.yaml", text);
   const Json before = c.kept();

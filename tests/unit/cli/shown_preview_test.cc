@@ -125,14 +125,15 @@ TEST_CASE("a preview of a later plan that is refused, or cannot be made, does no
 TEST_CASE("up stops for what is refused or cannot be planned or built, not for nodes that are left out",
           "[cli][preview]") {
   Json preview = whole();
-  CHECK(cli::why_up_would_stop(preview) == "image cpu cannot be built");
+  CHECK(cli::why_up_would_stop(preview) == "image cpu cannot be built: no recipe debian-14");
   preview["images"][1].erase("error");
   CHECK(cli::why_up_would_stop(preview) == "");
   CHECK(cli::question_about(preview) == "Store this as revision 8 and go on without gpu08?");
   preview["plans"].push_back(Json{{"error", "unknown variable"}});
-  CHECK(cli::why_up_would_stop(preview) == "some nodes cannot be planned");
-  preview["plans"][1] = Json{{"refusals", Json::array({{{"node", "gpu04"}}})}};
-  CHECK(cli::why_up_would_stop(preview) == "nodes are refused");
+  CHECK(cli::why_up_would_stop(preview) == "some nodes cannot be planned: unknown variable");
+  const Json refusal = {{"node", "gpu04"}, {"rule", "disk-count"}, {"message", "no disk"}};
+  preview["plans"][1] = Json{{"refusals", Json::array({refusal, refusal})}};
+  CHECK(cli::why_up_would_stop(preview) == "gpu04 is refused: no disk [disk-count], and 1 more");
   preview["plans"] = Json::array();
   preview["unchanged"] = true;
   CHECK(cli::question_about(preview) == "Build these images and go on?");
