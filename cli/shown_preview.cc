@@ -47,6 +47,7 @@ class PreviewText {
     for (size_t i = 0; i < plans.size(); ++i) plan(plans[i], i > 0);
     live(list_at(preview, "live"));
     destroys(plans);
+    warnings(list_at(preview, "warnings"));
     end(preview);
     return std::move(out_);
   }
@@ -217,6 +218,17 @@ class PreviewText {
                        clean_at(lost, "serial"), clean_at(lost, "model"),
                        human_bytes(static_cast<double>(integer_at(lost, "size_bytes"))),
                        clean_at(lost, "content"), clean_at(lost, "why"));
+  }
+
+  void warnings(const Json& found) {
+    if (found.empty()) return;
+    title("Warnings, as of `muster spec check`:");
+    for (const Json& one : found) {
+      const std::string path = clean_at(one, "path");
+      line(fmt::format("  {}:{}:{}: {}{} [{}]", clean_at(one, "file"), integer_at(one, "line"),
+                       integer_at(one, "column"), path.empty() ? "" : path + ": ", clean_at(one, "message"),
+                       clean_at(one, "code")));
+    }
   }
 
   void end(const Json& preview) {

@@ -11,6 +11,7 @@
 #include "cli/cli_context.h"
 #include "controller/link/link_hub.h"
 #include "controller/spec/carry.h"
+#include "sys/zone_files.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
@@ -358,6 +359,41 @@ TEST_CASE("a preview of what could not be stored is refused like the storing", "
   CHECK(c.preview({{"surprise", 1}}).status == 422);
   CHECK(c.call(Listener::tls, "POST", "/v1/spec/preview", "{}").status == 401);
   CHECK(c.get("/v1/specs")["specs"].size() == 1);
+}
+
+TEST_CASE("a preview has the warnings of spec check, but those that the spec silences", "[api][preview]") {
+  Previewing c;
+  std::string text = kTwoRoles;
+  text.insert(text.find("  cpu: { recipe"), "  spare: { recipe: debian-12, kernel: cloud }\n");
+  const auto unused = [&](const std::string& more) {
+    Json out = Json::array();
+    for (const Json& one : c.good(c.preview({{"spec", text + more}, {"file", "new.yaml"}}))["warnings"])
+      if (one["code"] == "image-unused") out.push_back(one);
+    return out;
+  };
+  const Json found = unused("");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0]["file"] == "new.yaml");
+  CHECK(found[0]["path"] == "images.spare");
+  CHECK(found[0]["line"] == 8);
+  CHECK(found[0]["remedy"] != "");
+  CHECK(unused("warnings: { silence: [ image-unused ] }\n").empty());
+}
+
+TEST_CASE("a spec with a time zone that does not exist is offered in vain", "[api][preview]") {
+  Previewing c;
+  const std::string text = kTwoRoles + std::string("time_zone: Europe/Berln\n");
+  const auto preview = c.preview({{"spec", text}});
+  CHECK(has(preview.body, "time_zone"));
+  if (!has_zones(Files())) {  // the controller cannot tell, and says so
+    CHECK(has(preview.body, "time-zone-unchecked"));
+    return;
+  }
+  CHECK(preview.status == 422);
+  CHECK(parse_json(preview.body).value()["errors"][0]["path"] == "time_zone");
+  CHECK(c.call(Listener::local, "POST", "/v1/doctor", text).status == 422);
+  CHECK(c.call_as(1000, "PUT", "/v1/spec", text).status == 422);
+  CHECK(c.get("/v1/spec")["revision"] == 1);
 }
 
 TEST_CASE("the revision that a preview names is the one that is stored", "[api][preview]") {

@@ -139,6 +139,23 @@ TEST_CASE("up stops for what is refused or cannot be planned or built, not for n
   CHECK(cli::question_about(preview) == "Build these images and go on?");
 }
 
+TEST_CASE("a preview has its warnings below the plans, with place and code", "[cli][preview]") {
+  Json preview = whole();
+  preview["warnings"] = Json::array({{{"code", "image-unused"},
+                                      {"file", "new.yaml"},
+                                      {"line", 8},
+                                      {"column", 3},
+                                      {"path", "images.spare"},
+                                      {"message", "no node has it\x1b[2J"}}});
+  const std::string text = render_spec_preview(preview, kNow, 200);
+  const size_t at = text.find("new.yaml:8:3: images.spare: no node has it");
+  REQUIRE(at != std::string::npos);
+  CHECK(has(text, "[image-unused]"));
+  CHECK_FALSE(has(text, "\x1b"));
+  CHECK(at > text.find("gpu03: re-image"));
+  CHECK(at < text.find("Nothing is stored"));
+}
+
 TEST_CASE("a preview says what storing alone does, if it would be stored", "[cli][preview]") {
   Json preview = whole();
   const std::string text = render_spec_preview(preview, kNow, 400);
