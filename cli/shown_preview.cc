@@ -223,12 +223,7 @@ class PreviewText {
   void warnings(const Json& found) {
     if (found.empty()) return;
     title("Warnings, as of `muster spec check`:");
-    for (const Json& one : found) {
-      const std::string path = clean_at(one, "path");
-      line(fmt::format("  {}:{}:{}: {}{} [{}]", clean_at(one, "file"), integer_at(one, "line"),
-                       integer_at(one, "column"), path.empty() ? "" : path + ": ", clean_at(one, "message"),
-                       clean_at(one, "code")));
-    }
+    for (const Json& one : found) line("  " + warning_line(one));
   }
 
   void end(const Json& preview) {
@@ -246,6 +241,13 @@ class PreviewText {
 };
 
 }  // namespace
+
+std::string warning_line(const Json& warning) {
+  const std::string path = clean_at(warning, "path");
+  return fmt::format("{}:{}:{}: {}{} [{}]", clean_at(warning, "file"), integer_at(warning, "line"),
+                     integer_at(warning, "column"), path.empty() ? "" : path + ": ",
+                     clean_at(warning, "message"), clean_at(warning, "code"));
+}
 
 std::string render_spec_preview(const Json& preview, TimeMs now, size_t width) {
   return PreviewText(now, width).of(preview);
