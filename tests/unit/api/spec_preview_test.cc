@@ -79,7 +79,7 @@ roles:
 )";
 
 struct Previewing : Controller {
-  Previewing() : Controller(source_dir() + "/playbooks", "/bin/true") {
+  Previewing() : Controller(source_dir() + "/playbooks", "/bin/true", "", source_dir() + "/images") {
     REQUIRE(call_as(1000, "PUT", "/v1/spec", kTwoRoles).status == 200);
   }
   HttpResponse preview(const Json& request) {
@@ -267,6 +267,7 @@ TEST_CASE("a preview names what is not there yet: images, secrets, nodes to disc
   const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
   REQUIRE(preview["images"].size() == 1);
   CHECK(preview["images"][0]["name"] == "cpu");
+  CHECK(preview["images"][0].value("error", "") == "");
   CHECK(preview["first_plan"] == "");  // known once it is built
   CHECK(preview["digest"] != "");
   REQUIRE(preview["secrets"].size() == 1);
