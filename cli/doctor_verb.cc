@@ -8,6 +8,7 @@
 #include "base/split.h"
 #include "base/wrapped.h"
 #include "cli/cli_context.h"
+#include "cli/shown_preview.h"
 #include "cli/spec_request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -47,6 +48,8 @@ void print_examined(const Json& check) {
 }
 
 void print_examination(const Json& found) {
+  for (const Json& warning : list_at(found, "warnings"))
+    print_indented("", "warning: " + warning_line(warning));
   size_t findings = 0, left_out = 0;
   for (const Json& check : list_at(found, "checks")) {
     print_examined(check);

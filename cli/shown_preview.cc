@@ -47,6 +47,7 @@ class PreviewText {
     for (size_t i = 0; i < plans.size(); ++i) plan(plans[i], i > 0);
     live(list_at(preview, "live"));
     destroys(plans);
+    warnings(list_at(preview, "warnings"));
     end(preview);
     return std::move(out_);
   }
@@ -219,6 +220,12 @@ class PreviewText {
                        clean_at(lost, "content"), clean_at(lost, "why"));
   }
 
+  void warnings(const Json& found) {
+    if (found.empty()) return;
+    title("Warnings, as of `muster spec check`:");
+    for (const Json& one : found) line("  " + warning_line(one));
+  }
+
   void end(const Json& preview) {
     title("Nothing is stored, built or done yet.");
     if (!is_true_at(preview, "unchanged")) line(kStoringAlone);
@@ -234,6 +241,13 @@ class PreviewText {
 };
 
 }  // namespace
+
+std::string warning_line(const Json& warning) {
+  const std::string path = clean_at(warning, "path");
+  return fmt::format("{}:{}:{}: {}{} [{}]", clean_at(warning, "file"), integer_at(warning, "line"),
+                     integer_at(warning, "column"), path.empty() ? "" : path + ": ",
+                     clean_at(warning, "message"), clean_at(warning, "code"));
+}
 
 std::string render_spec_preview(const Json& preview, TimeMs now, size_t width) {
   return PreviewText(now, width).of(preview);

@@ -13,6 +13,9 @@ namespace muster::cli {
 // others have at most `width`. `now`: for ages.
 std::string render_spec_preview(const Json& preview, TimeMs now, size_t width);
 
+// One of a spec's warnings, as the controller answers with them: "new.yaml:8:3: images.spare: ... [CODE]".
+std::string warning_line(const Json& warning);
+
 // The width of text on standard output: the terminal's, else 80.
 size_t text_width();
 

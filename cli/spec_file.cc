@@ -6,10 +6,8 @@
 #include <filesystem>
 
 #include "controller/spec/carry.h"
-#include "controller/spec/findings.h"
 #include "controller/spec/yaml.h"
 #include "lab/lab.h"
-#include "sys/zone_files.h"
 
 namespace muster::cli {
 namespace {
@@ -127,22 +125,6 @@ Result<SpecFile> read_spec_text(std::string text, const std::string& folder) {
   else
     out.errors.push_back({named->line, named->column, "playbooks", carried.error().message});
   return out;
-}
-
-ZoneCheck check_time_zone(const std::string& spec, const Files& files) {
-  const ParsedYaml yaml = parse_yaml(spec);
-  const YamlNode* named = yaml.errors.empty() && yaml.root.is_map() ? yaml.root.find("time_zone") : nullptr;
-  if (!named || !named->is_text() || named->text.empty()) return {};
-  if (!has_zones(files))
-    return {.warning = SpecError{named->line, named->column, "time_zone",
-                                 "not checked, since this host has no time zones (package tzdata)", "",
-                                 std::string(finding::kTimeZoneUnchecked)}};
-  const auto zone = read_zone(files, named->text);
-  if (zone.ok()) return {};
-  return {.error = SpecError{named->line, named->column, "time_zone",
-                             fmt::format("no time zone of this host: {}; the controller's count, which need "
-                                         "the package tzdata",
-                                         zone.error().message)}};
 }
 
 }  // namespace muster::cli

@@ -2,7 +2,6 @@
 // reference results for GPUs, and the texts of playbooks named by path (relative to the spec's folder).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +24,5 @@ struct SpecFile {
 Result<SpecFile> read_spec_file(const std::string& path);
 // The same for a text; paths in it are relative to `folder`, an absolute path.
 Result<SpecFile> read_spec_text(std::string text, const std::string& folder);
-
-// What this host's time zones say of `time_zone`, which the controller's decide.
-struct ZoneCheck {
-  std::optional<SpecError> error = {};    // they do not have it
-  std::optional<SpecError> warning = {};  // this host has none
-};
-ZoneCheck check_time_zone(const std::string& spec, const Files& files);
 
 }  // namespace muster::cli

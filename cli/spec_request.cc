@@ -63,10 +63,14 @@ std::optional<Json> request_preview(Context& context, const PreviewRequest& requ
 std::string why_up_would_stop(const Json& preview) {
   for (const Json& image : list_at(preview, "images"))
     if (!text_at(image, "error").empty())
-      return fmt::format("image {} cannot be built", clean_at(image, "name"));
+      return fmt::format("image {} cannot be built: {}", clean_at(image, "name"), clean_at(image, "error"));
   for (const Json& plan : list_at(preview, "plans")) {
-    if (!text_at(plan, "error").empty()) return "some nodes cannot be planned";
-    if (!list_at(plan, "refusals").empty()) return "nodes are refused";
+    if (!text_at(plan, "error").empty()) return "some nodes cannot be planned: " + text_at(plan, "error");
+    const Json& refusals = list_at(plan, "refusals");
+    if (refusals.empty()) continue;
+    return fmt::format("{} is refused: {} [{}]{}", clean_at(refusals[0], "node"),
+                       clean_at(refusals[0], "message"), clean_at(refusals[0], "rule"),
+                       refusals.size() > 1 ? fmt::format(", and {} more", refusals.size() - 1) : "");
   }
   return "";
 }

@@ -77,7 +77,7 @@ muster_folder(controller/power/provider LINK base controller/boot/service contro
   controller/power/sakura controller/power/service controller/ssh controller/trust sys)
 muster_folder(controller/bringup LINK base controller/causes controller/current controller/engines controller/executor controller/image/service
   controller/link controller/nodes controller/options controller/plan controller/ports controller/report controller/rollout controller/run
-  controller/spec controller/spec/reader controller/trust host sys)
+  controller/spec controller/spec/reader controller/spec/warnings controller/trust host sys)
 muster_folder(controller/metrics/service LINK base controller/bringup controller/causes controller/current controller/executor
   controller/image/service controller/metrics controller/options controller/ports controller/rollout sys sys/http)
 muster_folder(controller/doctor/service LINK base controller/boot controller/boot/service controller/bringup controller/current controller/doctor
@@ -137,7 +137,7 @@ muster_folder(kernels/together LINK base kernels/common kernels/counters kernels
 # The lab and the command line.
 muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
 muster_folder(cli LINK base controller/bringup controller/causes controller/hosts controller/image controller/nodes controller/options
-  controller/report controller/report/import controller/spec controller/spec/reader controller/spec/warnings controller/ssh lab sys sys/http)
+  controller/report controller/report/import controller/spec controller/spec/reader controller/ssh lab sys sys/http)
 
 # Every folder links with the folders that it declares.
 get_property(checks GLOBAL PROPERTY MUSTER_LINK_CHECKS)

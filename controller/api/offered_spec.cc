@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
-#include "controller/bringup/signed_gpu_results.h"
+#include "controller/bringup/whole_spec.h"
 #include "controller/executor/executor.h"
 #include "controller/spec/lab_only.h"
 #include "controller/spec/reader/parse_spec.h"
@@ -75,23 +75,23 @@ std::optional<OfferedSpec> offered_spec(const CallPtr& call, const std::string& 
     return std::nullopt;
   };
   if (text.size() > kSpecLimit) return refused(fail(Code::invalid, "the spec is larger than 4 MiB"));
-  ParsedSpec parsed = parse_spec(text, call->services.bringup.names());
-  if (!parsed.errors.empty()) return wrong(parsed.errors);
-  if (const auto virtual_only = lab_only(parsed.spec); !virtual_only.empty() && !call->services.options.lab)
+  WholeSpec whole = read_whole_spec(text, call->services.bringup.names(), Files(), ZonesOf::controller);
+  if (!whole.errors.empty()) return wrong(whole.errors);
+  if (const auto virtual_only = lab_only(whole.spec); !virtual_only.empty() && !call->services.options.lab)
     return wrong(virtual_only);
-  const auto playbooks = refused_playbooks(*call, parsed.spec);
+  const auto playbooks = refused_playbooks(*call, whole.spec);
   if (!playbooks.ok()) return refused(playbooks.error());
   if (!playbooks->empty()) return wrong(*playbooks);
-  if (const auto results = gpu_results_of(parsed.spec); !results.ok()) return refused(results.error());
   OfferedSpec out;
   out.digest = sha256(text);
   if (auto newest = call->services.store.spec(0); newest.ok()) out.newest = std::move(newest).value();
   out.unchanged = out.newest && out.newest->text == text;
   if (out.newest && !out.unchanged)
     if (const ParsedSpec before = parse_spec(out.newest->text); before.errors.empty())
-      if (const Status kept = keeps_addresses(before.spec, parsed.spec, call->services.executor); !kept.ok())
+      if (const Status kept = keeps_addresses(before.spec, whole.spec, call->services.executor); !kept.ok())
         return refused(kept.error());
-  out.spec = std::move(parsed.spec);
+  out.spec = std::move(whole.spec);
+  out.warnings = std::move(whole.warnings.shown);
   return out;
 }
 

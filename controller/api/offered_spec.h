@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/api/api.h"
 #include "controller/ports/store.h"
@@ -12,9 +13,10 @@ namespace muster::api {
 
 struct OfferedSpec {
   Spec spec;
-  std::string digest;             // of its text
-  std::optional<SpecRow> newest;  // the stored revision; none: there is none
-  bool unchanged = false;         // it is the newest revision
+  std::string digest;                    // of its text
+  std::optional<SpecRow> newest;         // the stored revision; none: there is none
+  bool unchanged = false;                // it is the newest revision
+  std::vector<SpecError> warnings = {};  // those that it does not silence
 };
 // Responds with the errors and returns nothing if the text may not be stored. `file`: its name in messages.
 std::optional<OfferedSpec> offered_spec(const CallPtr& call, const std::string& text,

@@ -14,6 +14,7 @@
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/spec_preview.h"
+#include "controller/bringup/whole_spec.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
 #include "controller/link/link_hub.h"
@@ -39,7 +40,7 @@ Result<Previewed> previewed_from(const std::string& body) {
   return read_record<Previewed>(json, "preview");
 }
 
-// {revision, coming, unchanged, diff, ...}: of the text itself.
+// {revision, coming, unchanged, diff, warnings, ...}: of the text itself.
 Json about_spec(const Call& call, const OfferedSpec& offered, const Previewed& previewed, int64_t coming) {
   const int64_t stored = offered.newest ? offered.newest->revision : 0;
   const std::string before = offered.newest ? offered.newest->text : "";
@@ -50,6 +51,7 @@ Json about_spec(const Call& call, const OfferedSpec& offered, const Previewed& p
       {"coming", coming},
       {"unchanged", offered.unchanged},
       {"diff", unified_diff(before, previewed.spec, "revision " + std::to_string(stored), previewed.file)},
+      {"warnings", findings_json(offered.warnings, previewed.file)},
       {"run", executor.active() ? executor.run_id() : int64_t{0}},
       {"time", call.services.reactor.now()}};
 }

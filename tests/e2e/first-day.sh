@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the first day, with the packages in a guest: doctor finds planted faults and none on a healthy lab; a spec is previewed, refused, stored, rolled back
-# stands on: agent/core cli controller/api controller/bringup/{bringup,plan_worker,planning_snapshot,spec_preview}* controller/doctor
+# stands on: agent/core cli controller/api controller/bringup/{bringup,plan_worker,planning_snapshot,spec_preview,whole_spec}* controller/doctor
 # stands on: controller/image/service/image_request* controller/link controller/options controller/plan/plan_preview* controller/power/redfish*
 # stands on: playbooks/base.yaml playbooks/ssh.yaml schema/spec.schema.json scripts/package.sh systemd
 source "$(dirname "$0")/lib.sh"
@@ -53,6 +53,7 @@ check "explain KEY is plain text" says_without '](' "$muster" spec explain nodes
 $muster plan "$work/first.yaml" --json >"$work/preview.json"
 check "the image is to be built, the node to be discovered" jq -e \
   '.revision == 0 and .coming == 1 and .images[0].name == "cpu" and .plans[0].kind == "discover" and .plans[0].nodes[0].node == "node01"' "$work/preview.json"
+check "its digest can be approved, and it has the warnings" jq -e '.digest != "" and (.warnings | type) == "array"' "$work/preview.json"
 check "and nothing is stored" sh -c "! $muster spec show >/dev/null 2>&1"
 expect_exit 4 $muster up "$work/first.yaml" </dev/null
 check "nor by an up without an approval" sh -c "! $muster spec show >/dev/null 2>&1"
@@ -133,6 +134,11 @@ check "with --live its agent checks the steps, and finds that one not as declare
     any(.steps[]; .step == "base/declared kernel parameters" and (.diff | test("swappiness"))))' "$work/live.json"
 revision() { guest 'muster spec show --json' | jq .revision; }
 was=$(revision)
+digest=$(jq -r .digest "$work/preview.json")
+echo "# a word more" | cat "$work/changed.yaml" - >"$work/other.yaml"
+into_guest "$work/other.yaml" /root/other.yaml
+expect_exit 4 guest "muster up /root/other.yaml --approve $digest"
+check "another text than the approved one is not stored" test "$(revision)" = "$was"
 # shellcheck disable=SC2016
 expect_exit 4 guest 'printf "n\n" | script -qec "muster up /root/changed.yaml" /root/no.log >/dev/null'
 check "it was shown" guest 'grep -q swappiness /root/no.log'
@@ -143,7 +149,8 @@ guest 'muster up /root/changed.yaml --yes --report /root/report2' >"$work/change
 swappiness() { node_ssh node02 cat /proc/sys/vm/swappiness </dev/null; }
 check "carried out on the node" test "$(swappiness)" = 10
 check "stored as the next revision" test "$(revision)" = $((was + 1))
-guest "muster spec rollback $was --yes"
+guest "muster spec rollback $was --yes --json" >"$work/back.json"
+check "the rollback names the revision that it stored" test "$(jq .revision "$work/back.json")" = $((was + 2))
 check "rolled back, its text is that of before" guest 'muster spec diff /root/cluster.yaml --json | grep -q "\"unchanged\": true"'
 guest 'muster spec history --json' >"$work/history.json"
 check "history says who and when" jq -e --argjson newest $((was + 2)) '.specs | any(.[]; .revision == $newest and (.note | test("back to revision")))

@@ -32,9 +32,10 @@ class Caught : public Responder {
 class Controller {
  public:
   // A lab's controller, for the specs of the tests are labs'. `sys`: what it takes for the sysfs of its
-  // machine; nothing is known of that otherwise.
+  // machine; nothing is known of that otherwise. `images`: recipes, without which no image can be built.
   explicit Controller(const std::string& playbooks = "", const std::string& agent = "",
-                      const std::string& sys = "") {
+                      const std::string& sys = "", const std::string& images = "") {
+    options_.images = images;
     options_.sys = sys.empty() ? dir_.path("sys") : sys;
     options_.playbooks = playbooks;
     options_.agent_binary = agent;

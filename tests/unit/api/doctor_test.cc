@@ -118,6 +118,15 @@ TEST_CASE("api: a spec with mistakes is not examined", "[api][doctor]") {
   CHECK(b.bmc.seen.empty());
 }
 
+TEST_CASE("api: the doctor's answer has the warnings of the spec that it examined", "[api][doctor]") {
+  Bench b;
+  const Json found = b.c.good(b.doctor(b.spec()));
+  std::string codes;
+  for (const Json& warning : found["warnings"]) codes += warning.value("code", "") + " ";
+  CHECK(codes.find("no-login") != std::string::npos);
+  CHECK(b.c.good(b.doctor(""))["warnings"].empty());
+}
+
 TEST_CASE("api: each look that fails or finds something shows under its own code", "[api][doctor]") {
   Bench b;
   doctor::Looks looks = healthy_looks();

@@ -11,6 +11,7 @@
 #include "cli/cli_context.h"
 #include "controller/link/link_hub.h"
 #include "controller/spec/carry.h"
+#include "sys/zone_files.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
@@ -78,7 +79,7 @@ roles:
 )";
 
 struct Previewing : Controller {
-  Previewing() : Controller(source_dir() + "/playbooks", "/bin/true") {
+  Previewing() : Controller(source_dir() + "/playbooks", "/bin/true", "", source_dir() + "/images") {
     REQUIRE(call_as(1000, "PUT", "/v1/spec", kTwoRoles).status == 200);
   }
   HttpResponse preview(const Json& request) {
@@ -266,6 +267,7 @@ TEST_CASE("a preview names what is not there yet: images, secrets, nodes to disc
   const Json preview = c.good(c.preview({{"spec", with_tmux()}}));
   REQUIRE(preview["images"].size() == 1);
   CHECK(preview["images"][0]["name"] == "cpu");
+  CHECK(preview["images"][0].value("error", "") == "");
   CHECK(preview["first_plan"] == "");  // known once it is built
   CHECK(preview["digest"] != "");
   REQUIRE(preview["secrets"].size() == 1);
@@ -318,7 +320,7 @@ TEST_CASE("up stores and builds nothing if it would stop afterwards", "[cli][pre
         row.held_by = HeldBy::an_operator;
       });
     });
-    why = "nodes are refused", text = with_tmux(), more = {"--limit", "node01"};
+    why = "node01 is refused: ", text = with_tmux(), more = {"--limit", "node01"};
   }
   dir.write("new.yaml", text);
   const Json before = c.kept();
@@ -358,6 +360,41 @@ TEST_CASE("a preview of what could not be stored is refused like the storing", "
   CHECK(c.preview({{"surprise", 1}}).status == 422);
   CHECK(c.call(Listener::tls, "POST", "/v1/spec/preview", "{}").status == 401);
   CHECK(c.get("/v1/specs")["specs"].size() == 1);
+}
+
+TEST_CASE("a preview has the warnings of spec check, but those that the spec silences", "[api][preview]") {
+  Previewing c;
+  std::string text = kTwoRoles;
+  text.insert(text.find("  cpu: { recipe"), "  spare: { recipe: debian-12, kernel: cloud }\n");
+  const auto unused = [&](const std::string& more) {
+    Json out = Json::array();
+    for (const Json& one : c.good(c.preview({{"spec", text + more}, {"file", "new.yaml"}}))["warnings"])
+      if (one["code"] == "image-unused") out.push_back(one);
+    return out;
+  };
+  const Json found = unused("");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0]["file"] == "new.yaml");
+  CHECK(found[0]["path"] == "images.spare");
+  CHECK(found[0]["line"] == 8);
+  CHECK(found[0]["remedy"] != "");
+  CHECK(unused("warnings: { silence: [ image-unused ] }\n").empty());
+}
+
+TEST_CASE("a spec with a time zone that does not exist is offered in vain", "[api][preview]") {
+  Previewing c;
+  const std::string text = kTwoRoles + std::string("time_zone: Europe/Berln\n");
+  const auto preview = c.preview({{"spec", text}});
+  CHECK(has(preview.body, "time_zone"));
+  if (!has_zones(Files())) {  // the controller cannot tell, and says so
+    CHECK(has(preview.body, "time-zone-unchecked"));
+    return;
+  }
+  CHECK(preview.status == 422);
+  CHECK(parse_json(preview.body).value()["errors"][0]["path"] == "time_zone");
+  CHECK(c.call(Listener::local, "POST", "/v1/doctor", text).status == 422);
+  CHECK(c.call_as(1000, "PUT", "/v1/spec", text).status == 422);
+  CHECK(c.get("/v1/spec")["revision"] == 1);
 }
 
 TEST_CASE("the revision that a preview names is the one that is stored", "[api][preview]") {

@@ -125,17 +125,35 @@ TEST_CASE("a preview of a later plan that is refused, or cannot be made, does no
 TEST_CASE("up stops for what is refused or cannot be planned or built, not for nodes that are left out",
           "[cli][preview]") {
   Json preview = whole();
-  CHECK(cli::why_up_would_stop(preview) == "image cpu cannot be built");
+  CHECK(cli::why_up_would_stop(preview) == "image cpu cannot be built: no recipe debian-14");
   preview["images"][1].erase("error");
   CHECK(cli::why_up_would_stop(preview) == "");
   CHECK(cli::question_about(preview) == "Store this as revision 8 and go on without gpu08?");
   preview["plans"].push_back(Json{{"error", "unknown variable"}});
-  CHECK(cli::why_up_would_stop(preview) == "some nodes cannot be planned");
-  preview["plans"][1] = Json{{"refusals", Json::array({{{"node", "gpu04"}}})}};
-  CHECK(cli::why_up_would_stop(preview) == "nodes are refused");
+  CHECK(cli::why_up_would_stop(preview) == "some nodes cannot be planned: unknown variable");
+  const Json refusal = {{"node", "gpu04"}, {"rule", "disk-count"}, {"message", "no disk"}};
+  preview["plans"][1] = Json{{"refusals", Json::array({refusal, refusal})}};
+  CHECK(cli::why_up_would_stop(preview) == "gpu04 is refused: no disk [disk-count], and 1 more");
   preview["plans"] = Json::array();
   preview["unchanged"] = true;
   CHECK(cli::question_about(preview) == "Build these images and go on?");
+}
+
+TEST_CASE("a preview has its warnings below the plans, with place and code", "[cli][preview]") {
+  Json preview = whole();
+  preview["warnings"] = Json::array({{{"code", "image-unused"},
+                                      {"file", "new.yaml"},
+                                      {"line", 8},
+                                      {"column", 3},
+                                      {"path", "images.spare"},
+                                      {"message", "no node has it\x1b[2J"}}});
+  const std::string text = render_spec_preview(preview, kNow, 200);
+  const size_t at = text.find("new.yaml:8:3: images.spare: no node has it");
+  REQUIRE(at != std::string::npos);
+  CHECK(has(text, "[image-unused]"));
+  CHECK_FALSE(has(text, "\x1b"));
+  CHECK(at > text.find("gpu03: re-image"));
+  CHECK(at < text.find("Nothing is stored"));
 }
 
 TEST_CASE("a preview says what storing alone does, if it would be stored", "[cli][preview]") {
