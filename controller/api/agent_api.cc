@@ -56,7 +56,7 @@ void agent_renew(const CallPtr& call) {
   const auto row = call->services.store.certificate(call->request.peer_serial);
   if (!row.ok()) return call->error(row.error());
   call->services.boot.renew(
-      call->agent, csr, row->issued,
+      *row, csr,
       [call](Result<wire::JoinReply> reply) {
         if (!reply.ok()) return call->error(reply.error());
         call->ok(wire::to_json(*reply));
