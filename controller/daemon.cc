@@ -94,7 +94,7 @@ struct Core {
        [this](const std::string& node, EventKind kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, NodeName(node), kind, data);
        },
-       [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
+       [this](const std::string& node) { link.begin_anew(NodeName(node)), provider_install->joined(node); },
        [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.manual_tasks().saw_netboot(node); },
@@ -402,6 +402,9 @@ Status RealDaemon::open_port(api::Listener listener, uint16_t port, std::unique_
     options.trust = [token = core_->authority.operator_token(),
                      certificates = core_->certificates](const HttpRequest& head) {
       return api::trust_of(head, token, [&](const auto& serial) { return certificates->find(serial); });
+    };
+    options.holds_back = [&held = core_->link.held_back()](const HttpRequest& head, size_t length) {
+      return !head.peer.empty() && held.holds(head.peer, length);
     };
   } else {
     options.max_unknown_body = 0;  // booting machines only download
