@@ -31,12 +31,12 @@ struct Door {
     return {++seq, 0, OrderId(order), kind, std::move(data)};
   }
   // Sends them as one batch, and returns the acknowledged number.
-  Result<uint64_t> send(std::vector<wire::Event> events, size_t received = 0,
+  Result<uint64_t> send(std::vector<wire::Event> events, size_t bytes = 0,
                         const std::string& process = "agent") {
     Result<uint64_t> answered = fail(Code::failed, "no answer");
     hub.take(
         kNode, {"boot", process, std::move(events)}, [&](Result<uint64_t> r) { answered = std::move(r); },
-        received);
+        bytes);
     reactor.advance(100);
     return answered;
   }
