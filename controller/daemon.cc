@@ -46,6 +46,7 @@
 #include "controller/rollout/service/rollout_service.h"
 #include "controller/rollout/service/rollout_shown.h"
 #include "controller/rollout/service/rollout_world.h"
+#include "controller/store/migrate.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/trust/authority.h"
 #include "controller/trust/vault.h"
@@ -482,6 +483,8 @@ Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptio
   options.state = std::filesystem::canonical(options.state).string();
   TRY(auto lock, LockFile::take(options.state + "/musterd.lock",
                                 "another controller uses the state folder " + options.state));
+  if (const Status clear = remove_left_copies(options.state); !clear.ok())
+    log::warning("what a killed controller left is not removed", {{"error", clear.error().message}});
   std::vector<std::string> addresses = {"127.0.0.1"};
   if (!options.listen.empty()) addresses.push_back(options.listen);
   TRY(auto authority, Authority::open(options.state, addresses, reactor.now()));
