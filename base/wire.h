@@ -94,8 +94,8 @@ struct PollReply {
   bool renew = false;                  // the agent is to get a new certificate, and the CAs to trust, at once
 };
 
-// Kinds and their data. A batch with any other kind is refused as a whole: a new kind is added to the
-// controller first (base/event_kind.h).
+// Kinds and their data. An event of any other kind is dropped, counted and acknowledged: a new kind is added
+// to the controller first (base/event_kind.h).
 //   hello     {mode, boot_id, image_digest, agent_version, slot, trial,    first event of every agent process
 //             loader_skipped?}
 //   started   {}                                                            the agent began the order

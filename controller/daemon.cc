@@ -46,6 +46,7 @@
 #include "controller/rollout/service/rollout_service.h"
 #include "controller/rollout/service/rollout_shown.h"
 #include "controller/rollout/service/rollout_world.h"
+#include "controller/store/migrate.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/trust/authority.h"
 #include "controller/trust/vault.h"
@@ -94,7 +95,7 @@ struct Core {
        [this](const std::string& node, EventKind kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, NodeName(node), kind, data);
        },
-       [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
+       [this](const std::string& node) { link.begin_anew(NodeName(node)), provider_install->joined(node); },
        [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.manual_tasks().saw_netboot(node); },
@@ -403,6 +404,9 @@ Status RealDaemon::open_port(api::Listener listener, uint16_t port, std::unique_
                      certificates = core_->certificates](const HttpRequest& head) {
       return api::trust_of(head, token, [&](const auto& serial) { return certificates->find(serial); });
     };
+    options.holds_back = [&held = core_->link.held_back()](const HttpRequest& head, size_t length) {
+      return !head.peer.empty() && held.holds(head.peer, length);
+    };
   } else {
     options.max_unknown_body = 0;  // booting machines only download
   }
@@ -479,6 +483,8 @@ Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptio
   options.state = std::filesystem::canonical(options.state).string();
   TRY(auto lock, LockFile::take(options.state + "/musterd.lock",
                                 "another controller uses the state folder " + options.state));
+  if (const Status clear = remove_left_copies(options.state); !clear.ok())
+    log::warning("what a killed controller left is not removed", {{"error", clear.error().message}});
   std::vector<std::string> addresses = {"127.0.0.1"};
   if (!options.listen.empty()) addresses.push_back(options.listen);
   TRY(auto authority, Authority::open(options.state, addresses, reactor.now()));

@@ -58,12 +58,12 @@ void make_backup(const CallPtr& call) {
       });
 }
 
+// With all others that the node has: who holds it may have renewed it.
 void revoke_certificate(const CallPtr& call) {
-  auto row = call->services.store.certificate(call->arg("serial"));
+  const auto row = call->services.store.certificate(call->arg("serial"));
   if (!row.ok()) return call->error(row.error());
-  row->revoked = true;
   const NodeName node = row->node;
-  call->services.store.write({*row}, [call, node](Status written) {
+  call->services.store.write({RevokeCertificates{node}}, [call, node](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->services.link.hang_up(node);
     call->record(node, "certificate", {{"action", "revoked"}, {"serial", call->arg("serial")}});

@@ -27,10 +27,17 @@ bool trusts_others(const Call& call) {
   return !reported.empty() && reported != call.services.authority.trust();
 }
 
+// Of a request that is never large: what cannot be one is not parsed.
+Result<Json> small_json(const Call& call) {
+  constexpr size_t kLargest = 64 << 10;
+  if (call.request.body.size() > kLargest) return fail(Code::invalid, "the request is too large");
+  return parse_json(call.request.body);
+}
+
 }  // namespace
 
 void agent_join(const CallPtr& call) {
-  const auto json = parse_json(call->request.body);
+  const auto json = small_json(*call);
   if (!json.ok()) return call->error(json.error());
   const auto request = wire::join_request_from_json(*json);
   if (!request.ok()) return call->error(request.error());
@@ -47,7 +54,7 @@ void agent_join(const CallPtr& call) {
 void agent_renew(const CallPtr& call) {
   if (!mac_of_unknown(call->agent).empty())
     return call->error(fail(Code::denied, "this machine is not declared"));
-  const auto json = parse_json(call->request.body);
+  const auto json = small_json(*call);
   if (!json.ok()) return call->error(json.error());
   std::string csr;
   JsonReader reader(*json, "renew");
@@ -56,7 +63,7 @@ void agent_renew(const CallPtr& call) {
   const auto row = call->services.store.certificate(call->request.peer_serial);
   if (!row.ok()) return call->error(row.error());
   call->services.boot.renew(
-      call->agent, csr, row->issued,
+      *row, csr,
       [call](Result<wire::JoinReply> reply) {
         if (!reply.ok()) return call->error(reply.error());
         call->ok(wire::to_json(*reply));
@@ -85,15 +92,24 @@ void agent_orders(const CallPtr& call) {
 }
 
 void agent_events(const CallPtr& call) {
+  const size_t received = call->request.body.size();
+  HeldBack& held_back = call->services.link.held_back();
+  // Received before the pause began.
+  if (held_back.holds(call->agent, received))
+    return call->error(fail(Code::unavailable, "too much was sent in vain; try again later"));
   const auto json = parse_json(call->request.body);
-  if (!json.ok()) return call->error(json.error());
-  auto batch = wire::event_batch_from_json(*json);
-  if (!batch.ok()) return call->error(batch.error());
-  call->services.link.take(NodeName(call->agent), std::move(batch).value(),
-                           [call](Result<uint64_t> acknowledged) {
-                             if (!acknowledged.ok()) return call->error(acknowledged.error());
-                             call->ok({{"ack", *acknowledged}});
-                           });
+  auto batch = json.ok() ? wire::event_batch_from_json(*json) : json.error();
+  if (!batch.ok()) {
+    held_back.note_wasted(call->agent, received);
+    return call->error(batch.error());
+  }
+  call->services.link.take(
+      NodeName(call->agent), std::move(batch).value(),
+      [call](Result<uint64_t> acknowledged) {
+        if (!acknowledged.ok()) return call->error(acknowledged.error());
+        call->ok({{"ack", *acknowledged}});
+      },
+      received);
 }
 
 // Only binaries that agents install, by name; all other files come from the boot port, checked by digest.

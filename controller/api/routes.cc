@@ -123,7 +123,7 @@ constexpr Route kRoutes[] = {
      "what Prometheus scrapes (docs/metrics.md); `--metrics` serves it without a token, too"},
     {"POST", "/v1/backup", Role::operators, make_backup, "{path}: writes a consistent copy of the database"},
     {"POST", "/v1/certificates/{serial}/revoke", Role::operators, revoke_certificate,
-     "revokes the certificate"},
+     "revokes the certificate and all others that its node has"},
     // agents
     {"POST", "/agent/v1/join", Role::joiners, agent_join, "one-time token and CSR -> certificate"},
     {"POST", "/agent/v1/renew", Role::agents, agent_renew,

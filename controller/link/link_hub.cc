@@ -165,26 +165,44 @@ LinkHub::Stream& LinkHub::stream_of(const NodeName& node, const std::string& boo
   return streams.back();
 }
 
+// The number up to which its events were taken.
+uint64_t LinkHub::taken_of(const NodeName& node, const wire::EventBatch& batch) const {
+  const auto found = streams_.find(node);
+  if (found == streams_.end()) return 0;
+  for (const Stream& s : found->second)
+    if (s.boot_id == batch.boot_id && s.incarnation == batch.incarnation) return s.taken;
+  return 0;
+}
+
+void LinkHub::begin_anew(const NodeName& node) {
+  hang_up(node);
+  door_.begin_anew(node);
+  held_back_.release(node);
+}
+
 void LinkHub::take(const NodeName& node, wire::EventBatch batch,
-                   std::function<void(Result<uint64_t>)> answer) {
-  const Status admitted = door_.admit(node, batch, reactor_.steady());
+                   std::function<void(Result<uint64_t>)> answer, size_t received) {
+  EventDoor::clean_names(batch);
+  const uint64_t before = taken_of(node, batch);
+  const auto admitted = door_.admit(node, batch, before, reactor_.steady());
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
-  if (!admitted.ok()) {
-    note_refused(node, batch.events.size(), admitted.error().message);
-    return answer(admitted.error());
-  }
+  if (admitted.dropped > 0) note_refused(node, admitted.dropped, admitted.dropped_why);
+  if (admitted.left > 0) note_refused(node, admitted.left, admitted.left_why);
+  if (received > admitted.stored) held_back_.note_wasted(node, received - admitted.stored);
+  if (admitted.left > 0 && admitted.up_to == before && !admitted.repeats)
+    return answer(fail(Code::unavailable, admitted.left_why));
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
   // Rows whose write failed are written together with the next ones; until then the agent sends the event
   // again, but it is not forwarded twice.
   std::vector<Write> rows = std::exchange(stream.unwritten, {});
   for (const auto& event : batch.events) {
-    if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
     stream.taken = event.seq;
     const int64_t run = run_of(node, event.order);  // forward() may end the order
     forward(node, batch, event);
     if (kept(node, event)) rows.push_back(row_of(node, event, run, reactor_.now()));
   }
+  stream.taken = std::max(stream.taken, admitted.up_to);
   if (rows.empty()) {
     if (settled) stream.durable = stream.taken;
     return answer(stream.durable);

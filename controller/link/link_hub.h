@@ -19,6 +19,7 @@
 #include "base/names.h"
 #include "base/wire.h"
 #include "controller/link/event_door.h"
+#include "controller/link/held_back.h"
 #include "controller/link/live_checks.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
@@ -55,9 +56,12 @@ class LinkHub : public LinkPort {
   // per node: a newer call ends the older one.
   void poll(const NodeName& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
             Presence present = {});
-  // Answers with the highest event number accepted, when it is durable. denied, unavailable: nothing of the
-  // batch was used (controller/link/event_door.h).
-  void take(const NodeName& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
+  // Answers with the highest event number accepted, when it is durable. unavailable: nothing of the batch was
+  // used (controller/link/event_door.h). `received`: the size of the request that brought it; what of it was
+  // for nothing is worth a pause.
+  void take(const NodeName& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer,
+            size_t received = 0);
+  HeldBack& held_back() { return held_back_; }
 
   // Presence::trusts of the node's last request to this process; "" before the first.
   std::string trusted_by(const NodeName& node) const {
@@ -68,6 +72,8 @@ class LinkHub : public LinkPort {
   // Answers a waiting request of this node with nothing, because its right to poll has changed. What answers
   // checks that right again (controller/api/api.cc).
   void hang_up(const NodeName& node) { release(node, {}); }
+  // Another system speaks for the node: it joined.
+  void begin_anew(const NodeName& node);
   // Answers every waiting agent (shutdown).
   void close();
   // Checks of steps outside of runs, whose answers reach no sink.
@@ -101,6 +107,7 @@ class LinkHub : public LinkPort {
 
   void note_refused(const NodeName& node, size_t events, const std::string& why);
   int64_t run_of(const NodeName& node, const OrderId& order) const;
+  uint64_t taken_of(const NodeName& node, const wire::EventBatch& batch) const;
   Stream& stream_of(const NodeName& node, const std::string& boot_id, const std::string& incarnation);
   void forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event);
   void deliver(const NodeName& node, const wire::Event& event);
@@ -109,6 +116,7 @@ class LinkHub : public LinkPort {
   Store& store_;
   ResolveSecrets resolve_;
   EventDoor door_;
+  HeldBack held_back_{reactor_};
   Sink sink_;
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers_;  // node -> id -> order
   std::map<std::string, Waiter> waiters_;

@@ -2,7 +2,9 @@
 
 #include <arpa/inet.h>
 
+#include <cstring>
 #include <filesystem>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -15,6 +17,16 @@ std::string first_existing(std::initializer_list<fs::path> candidates) {
   for (const auto& path : candidates)
     if (fs::exists(path, ignored)) return fs::canonical(path, ignored).string();
   return "";
+}
+
+// True for 0.0.0.0 and ::, in any notation.
+bool is_every_network(const std::string& address) {
+  constexpr unsigned char kMapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0};
+  constexpr unsigned char kNone[16] = {};
+  unsigned char binary[16] = {};
+  if (::inet_pton(AF_INET, address.c_str(), binary) == 1) return std::memcmp(binary, kNone, 4) == 0;
+  return ::inet_pton(AF_INET6, address.c_str(), binary) == 1 &&
+         (std::memcmp(binary, kNone, 16) == 0 || std::memcmp(binary, kMapped, 16) == 0);
 }
 
 }  // namespace
@@ -39,15 +51,12 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
   if (options.accept_binary.empty())
     options.accept_binary =
         first_existing({own / "muster-accept", bin / "muster-accept", "/usr/lib/muster/muster-accept"});
+  if (is_every_network(options.metrics)) options.metrics_closed = std::exchange(options.metrics, "");
   return options;
 }
 
 std::string wrong_metrics_address(const std::string& address) {
   in6_addr binary = {};
-  if (address == "0.0.0.0" || address == "::")
-    return "'" + address +
-           "' is every network of this machine: give one of its addresses, such as 127.0.0.1, or the one in "
-           "the cluster's network";
   if (address.empty() || ::inet_pton(AF_INET, address.c_str(), &binary) == 1 ||
       ::inet_pton(AF_INET6, address.c_str(), &binary) == 1)
     return "";

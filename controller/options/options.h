@@ -13,6 +13,9 @@ struct DaemonOptions {
   std::string socket = "/run/muster/musterd.sock";  // for operators on this machine
   std::string listen = {};         // on the provisioning network; empty: the spec's controller address
   std::string metrics = {};        // where /metrics is served to Prometheus over plain HTTP; empty: nowhere
+  // In place of `metrics` where that is every network of this machine: the page is not served there. No
+  // error, as earlier versions did serve it, and an upgrade must not stop the controller.
+  std::string metrics_closed = {};
   std::string images = {};         // folder of image recipes
   std::string image_cache = {};    // built images shared with other controllers on this machine; empty: none
   std::string playbooks = {};      // folder of playbooks and acceptance profiles
@@ -31,7 +34,8 @@ struct DaemonOptions {
   bool lab = false;
 };
 
-// Fills empty fields from the installed share folder, else from the source tree in which `program` was built.
+// Fills empty fields from the installed share folder, else from the source tree in which `program` was built;
+// sets metrics_closed.
 DaemonOptions with_defaults(DaemonOptions options, const std::string& program);
 
 // What is wrong with the address of `--metrics`; "" if nothing is.

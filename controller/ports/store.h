@@ -152,6 +152,9 @@ struct DeleteNode {
 struct RevokeCertificates {
   NodeName node;
 };  // revokes all certificates of the node that were written before this row
+struct ContestCertificates {
+  NodeName node;
+};  // marks those of them that are not revoked as contested
 struct PurgeTokens {
   TimeMs expired = 0;
 };  // deletes tokens that expired before that time
@@ -167,8 +170,8 @@ struct PurgeEvents {
 };
 using Write =
     std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                 ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
-                 DeleteJoinTokens, PurgeEvents>;  // a row with a key replaces the row with the same key
+                 ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode, RevokeCertificates, ContestCertificates,
+                 PurgeTokens, DeleteJoinTokens, PurgeEvents>;  // a row with a key replaces the row with the same key
 
 // Read-only access to the records of runs: specs, plans, journals, reports, events.
 class RunArchive {

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -54,7 +55,45 @@ Status copy_bytes(const std::string& from, int to) {
   }
 }
 
+// Under the copy's final name, where both are on one file system. False: they are not, or it has no links.
+Result<bool> linked(const OpenWay& copy, const OpenWay& target) {
+  const std::string from = std::filesystem::path(copy.path()).filename(),
+                    to = std::filesystem::path(target.path()).filename();
+  const OpenFd file(::openat(copy.folder(), from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.open()) return file_error("opening", copy.path(), errno);
+  if (::fchmod(file.get(), 0600) != 0) return file_error("setting the mode of", copy.path(), errno);
+  if (::fsync(file.get()) != 0) return file_error("syncing", copy.path(), errno);
+  if (::linkat(copy.folder(), from.c_str(), target.folder(), to.c_str(), 0) != 0) {
+    if (errno == EEXIST) return fail(Code::conflict, target.path() + ": already exists");
+    return false;
+  }
+  const OpenFd folder(::openat(target.folder(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.open() || (::fsync(folder.get()) != 0 && errno != EINVAL))
+    return file_error("syncing the folder of", target.path(), errno);
+  return true;
+}
+
+// Said before anything is written: SQLite's own error names no size.
+Status expect_room(const std::string& from, const std::string& folder) {
+  TRY(const int64_t size, copy_size(from));
+  std::error_code unknown;
+  const auto room = std::filesystem::space(folder, unknown);
+  // Root may use the space that is reserved for it.
+  if (unknown || room.free >= static_cast<uintmax_t>(size)) return Ok{};
+  return fail(Code::failed,
+              fmt::format("{}: a copy of {} needs {} MiB, and {} MiB are free", folder, from,
+                          (size >> 20) + 1, room.free >> 20));
+}
+
 }  // namespace
+
+Result<int64_t> copy_size(const std::string& path) {
+  TRY(sqlite::Connection db, sqlite::Connection::open(path, sqlite::Mode::read_only));
+  TRY(const int64_t pages, db.number("PRAGMA page_count"));
+  TRY(const int64_t spare, db.number("PRAGMA freelist_count"));
+  TRY(const int64_t page, db.number("PRAGMA page_size"));
+  return (pages - spare) * page;
+}
 
 int64_t newest_schema() {
   int64_t count = 0;
@@ -117,14 +156,24 @@ Status backup_store(const std::string& from, const std::string& to) {
   TRY(const OpenWay target, OpenWay::to("/", to));
   TRY(const FileState there, target.look());
   if (there.exists) return fail(Code::conflict, to + ": already exists");
-  // SQLite opens files by their paths, and others may read what it makes. So its copy is made beside the
-  // database, where only this user can replace a folder, and in one that only this user can enter.
+  // SQLite opens files by their paths, and others may read what it makes. So its copy is made in a folder
+  // that only this user can enter: beside the target, whose file system is to hold it, or beside the database
+  // where other users can replace a part of the target's path.
   TRY(const OpenWay database, OpenWay::to("/", from));
-  return database.in_private_folder("copy.db", [&](const OpenWay& copy) -> Status {
+  const OpenWay& place = target.others_can_replace() ? database : target;
+  TRY_(expect_room(from, std::filesystem::path(place.path()).parent_path()));
+  return place.in_private_folder("copy.db", [&](const OpenWay& copy) -> Status {
     TRY_(copy_checked(from, copy.path()));
+    TRY(const bool done, linked(copy, target));
+    if (done) return Ok{};
     return target.write([&](int fd) { return copy_bytes(copy.path(), fd); }, 0600, {},
                         OpenWay::Existing::kept);
   });
+}
+
+Status remove_left_copies(const std::string& folder) {
+  TRY(const OpenWay way, OpenWay::to("/", folder + "/copy.db"));
+  return way.in_private_folder("copy.db", [](const OpenWay&) -> Status { return Ok{}; });
 }
 
 }  // namespace muster

@@ -22,8 +22,14 @@ Status migrate(sqlite::Connection& db);
 // In a stable order; equal to schema/current.sql.
 Result<std::string> dump_schema(sqlite::Connection& db);
 
+// How many bytes a copy of the database has, at most.
+Result<int64_t> copy_size(const std::string& path);
 // Copies a database, even while a controller uses it, to a new file, which is checked and synced before it
-// gets its final name. Fails if `to` exists.
+// gets its final name. Fails if `to` exists. Needs the space of one copy, where `to` is; a second one beside
+// the database only if other users can replace a part of the path to another file system.
 Status backup_store(const std::string& from, const std::string& to);
+// Removes what a killed process left of copies in a folder that only one process uses: their private folders
+// go when another is made there (sys/private_folder.h).
+Status remove_left_copies(const std::string& folder);
 
 }  // namespace muster

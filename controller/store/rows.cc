@@ -132,6 +132,9 @@ Status put(Connection& db, const DeleteNode& r) {
 Status put(Connection& db, const RevokeCertificates& r) {
   return db.run("UPDATE certificate SET revoked = 1 WHERE node = ?", {r.node});
 }
+Status put(Connection& db, const ContestCertificates& r) {
+  return db.run("UPDATE certificate SET contested = 1 WHERE node = ? AND revoked = 0", {r.node});
+}
 Status put(Connection& db, const PurgeTokens& r) {
   return db.run("DELETE FROM token WHERE expires < ?", {r.expired});
 }

@@ -287,7 +287,11 @@ void rewrite(Connection& db, const std::string& path) {
 Result<Connection> open_current(const std::string& path, int64_t version) {
   const std::string copy = fmt::format("{}.schema{}.bak", path, version);
   const bool older = version > 0 && version < newest_schema();
-  if (older && !is_copied(path, copy, version)) TRY_(backup_store(path, copy));
+  if (older && !is_copied(path, copy, version)) {
+    log::info("the database is copied before its upgrade",
+              {{"to", copy}, {"bytes", std::to_string(copy_size(path).value_or(0))}});
+    TRY_(backup_store(path, copy));
+  }
   TRY(Connection writer, Connection::open(path, sqlite::Mode::read_write));
   ::chmod(path.c_str(), 0600);
   // auto_vacuum first: it counts for a database that is empty.

@@ -1,5 +1,7 @@
 #include "controller/trust/authority.h"
 
+#include <sys/stat.h>
+
 #include <utility>
 
 #include "sys/lock_file.h"
@@ -33,6 +35,12 @@ bool is_signed_by(const pki::KeyPair& ca, const std::string& certificate_pem) {
   const auto info = pki::read_certificate(certificate_pem);
   return info.ok() &&
          pki::verify_certificate(ca.certificate_pem, certificate_pem, info->not_before + kDay).ok();
+}
+
+// The end of the second in which the file was written, or written back from a backup.
+TimeMs written_by(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? (static_cast<TimeMs>(info.st_mtim.tv_sec) + 1) * kSecond : 0;
 }
 
 Result<pki::KeyPair> make_own_ca() { return pki::make_ca("muster CA", kCaDays); }
@@ -115,6 +123,10 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   a.ca_pem_ = a.ca_.certificate_pem + a.next_.certificate_pem;
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   a.identity_ = files.read_line(kIdentity, a.ca_fingerprint_);
+  if (a.replacing_ca())
+    a.trust_changed_ = written_by(state + paths_of("ca-next").open);
+  else if (a.identity_ != a.ca_fingerprint_)
+    a.trust_changed_ = written_by(state + paths_of("ca").open);
   return a;
 }
 
@@ -129,6 +141,7 @@ Status Authority::begin_ca(TimeMs now) {
   if (replacing_ca()) return Ok{};
   TRY_(kept_pair(Files(state_), paths_of("ca-next"), make_own_ca));
   TRY(*this, open(state_, addresses_, now));
+  trust_changed_ = now;
   return Ok{};
 }
 
@@ -138,6 +151,7 @@ Status Authority::withdraw_ca(TimeMs now) {
   TRY_(kept_text(files, kIdentity, 0644, [this] { return Result<std::string>(ca_fingerprint_); }));
   TRY_(files.write(paths_of("ca").secret, next_.key_pem, 0600));  // from here on there is no way back
   TRY(*this, open(state_, addresses_, now));
+  trust_changed_ = now;
   return Ok{};
 }
 

@@ -68,6 +68,9 @@ class Authority {
   // effect all the same, and is complete after the next open().
   Status replace_token();
   bool replacing_ca() const { return !next_.key_pem.empty(); }
+  // When trust() last changed; 0: never. An agent with a certificate from before may not have been sent what
+  // it is to trust now; each later one came with it.
+  TimeMs trust_changed() const { return trust_changed_; }
   // Makes the next CA; nothing if there is one.
   Status begin_ca(TimeMs now);
   // The next CA takes the place of the present one, whose key is gone; nothing without a next one.
@@ -86,6 +89,7 @@ class Authority {
   std::string state_;
   std::vector<std::string> addresses_;
   pki::KeyPair ca_, next_, server_, report_;  // next_: empty unless the CA is being replaced
+  TimeMs trust_changed_ = 0;
   std::string ca_pem_, ca_fingerprint_, identity_, operator_token_;
 };
 

@@ -120,6 +120,9 @@ struct HttpServerOptions {
   // Returns how far the sender is trusted, from the header (no body yet) and the certificate. Runs on the
   // server's threads. Null: no client is authenticated, except that those on a Unix socket always are.
   std::function<Trust(const HttpRequest&)> trust = {};
+  // True if a body of this length is not to be read from that client now: 429, from the header alone. Runs on
+  // the server's threads. Null: none is held back.
+  std::function<bool(const HttpRequest& head, size_t length)> holds_back = {};
   DurationMs idle_timeout = 60 * kSecond;
 };
 

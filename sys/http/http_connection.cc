@@ -285,6 +285,8 @@ void Connection::check_header() {
   const uint64_t length = parser_->content_length().value_or(0);
   if (!known_ && trust != Trust::guest && length > core_->options.max_unknown_body)
     return refuse(413, "the body is too large for an unauthenticated client");
+  if (length > 0 && core_->options.holds_back && core_->options.holds_back(head_request(), length))
+    return refuse(429, "too much was sent in vain; try again later");
   if (length > 0 && !reserve_body(length))
     return refuse(503, "too many bodies are being received; try again later");
   state_ = State::body;

@@ -184,6 +184,11 @@ void older_certificates_end_with_a_new_one(StoreHarness& h) {
   CHECK(s.certificate("0c")->contested);
   CHECK(s.token("old").error().code == Code::not_found);
   CHECK(s.token("now").ok());
+  must(h, {CertificateRow{"0d", "gpu01", "f", 5}, ContestCertificates{"gpu01"},
+           CertificateRow{"0e", "gpu01", "f", 6}});
+  CHECK(s.certificate("0d")->contested);
+  CHECK_FALSE(s.certificate("0d")->revoked);
+  for (const char* other : {"0a", "0b", "0e"}) CHECK_FALSE(s.certificate(other)->contested);
 }
 
 void a_power_on_takes_its_tokens_along(StoreHarness& h) {

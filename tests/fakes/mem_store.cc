@@ -136,6 +136,10 @@ Status MemStore::apply(const std::vector<Write>& rows) {
         for (auto& [serial, certificate] : tables_.certificates)
           if (certificate.node == r.node) certificate.revoked = true;
       },
+      [&](const ContestCertificates& r) {
+        for (auto& [serial, certificate] : tables_.certificates)
+          if (certificate.node == r.node && !certificate.revoked) certificate.contested = true;
+      },
       [&](const PurgeTokens& r) {
         for (auto it = tables_.tokens.begin(); it != tables_.tokens.end();)
           it = it->second.expires < r.expired ? tables_.tokens.erase(it) : std::next(it);

@@ -379,10 +379,9 @@ void BootService::second_join(const std::string& node, const std::string& serial
              {"remote", remote}});
     return answer(refused);
   }
-  row->contested = true;
-  store_.write({*row}, [this, node, refused, answer](Status written) {
+  store_.write({ContestCertificates{NodeName(node)}}, [this, node, refused, answer](Status written) {
     if (!written.ok())
-      log::error("the certificate could not be marked as contested",
+      log::error("the node's certificates could not be marked as contested",
                  {{"node", node}, {"error", written.error().message}});
     if (hooks_.withdrawn) hooks_.withdrawn(node);
     answer(refused);
@@ -416,23 +415,49 @@ CertificateRow BootService::row_of(const NodeName& node, const Authority::AgentC
   return row;
 }
 
-void BootService::renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
-                        std::function<void(Result<wire::JoinReply>)> answer, bool other_cas) {
-  if (reactor_.now() - issued < Authority::kAgentRenewDays * kDay) {
-    if (!other_cas) return answer(fail(Code::conflict, "this certificate is not due for renewal"));
-    SteadyMs& last = renewed_early_[node];
-    if (last && reactor_.steady() - last < kMinute)
-      return answer(fail(Code::unavailable, "this certificate was renewed less than a minute ago"));
-    last = reactor_.steady();
+// Null: it was not renewed yet for the CAs of today. What an agent says of its CAs is its own claim: it alone
+// would get root of a node any number of certificates, for any keys.
+Result<const BootService::EarlyRenewal*> BootService::early_renewal(const CertificateRow& shown,
+                                                                    const std::string& public_key) {
+  if (!authority_.trust_changed() || shown.issued > authority_.trust_changed())
+    return fail(Code::conflict, "this certificate is not due for renewal");
+  if (renewed_for_ != authority_.trust()) {
+    renewed_early_.clear();
+    renewed_for_ = authority_.trust();
   }
-  const auto made = authority_.sign_agent(node, csr_pem);
+  const auto found = renewed_early_.find(shown.serial);
+  if (found == renewed_early_.end()) return nullptr;
+  if (found->second.public_key != public_key)
+    return fail(Code::conflict, "this certificate was renewed for another key");
+  if (found->second.reply.certificate_pem.empty())
+    return fail(Code::unavailable, "this certificate is being renewed, try again");
+  return &found->second;
+}
+
+void BootService::renew(const CertificateRow& shown, const std::string& csr_pem,
+                        std::function<void(Result<wire::JoinReply>)> answer, bool other_cas) {
+  const auto public_key = pki::public_key_fingerprint(csr_pem);
+  if (!public_key.ok()) return answer(fail(Code::invalid, "the certificate request cannot be read"));
+  const bool due = reactor_.now() - shown.issued >= Authority::kAgentRenewDays * kDay;
+  if (!due && !other_cas) return answer(fail(Code::conflict, "this certificate is not due for renewal"));
+  if (!due) {
+    const auto before = early_renewal(shown, *public_key);
+    if (!before.ok()) return answer(before.error());
+    if (*before) return answer((*before)->reply);
+  }
+  const auto made = authority_.sign_agent(shown.node, csr_pem);
   if (!made.ok()) return answer(made.error());
-  const wire::JoinReply reply{node, made->pem, authority_.ca_pem()};
-  store_.write({row_of(NodeName(node), *made)}, [reply, answer = std::move(answer)](Status written) {
-    if (!written.ok()) return answer(std::move(written).error());
-    log::info("agent's certificate renewed", {{"node", reply.node}});
-    answer(reply);
-  });
+  const wire::JoinReply reply{shown.node, made->pem, authority_.ca_pem()};
+  if (!due) renewed_early_[shown.serial] = {*public_key, {}};
+  store_.write({row_of(shown.node, *made)},
+               [this, reply, serial = shown.serial, answer = std::move(answer)](Status written) {
+                 const auto early = renewed_early_.find(serial);
+                 if (early != renewed_early_.end() && written.ok()) early->second.reply = reply;
+                 if (!written.ok()) renewed_early_.erase(serial);
+                 if (!written.ok()) return answer(std::move(written).error());
+                 log::info("agent's certificate renewed", {{"node", reply.node}});
+                 answer(reply);
+               });
 }
 
 // Undeclared machines' certificates are not revoked: they give no access.

@@ -10,12 +10,12 @@
 // machine joins per power-on. Its join revokes every older certificate of the node, in the same batch. The
 // same key gets the same answer again until the token expires (a lost reply is harmless). A different key is
 // a second machine: it is unclear which of the two is the node, so it is rejected, nothing is revoked, the
-// first one's certificate is marked as contested (requests with it are rejected), and the hook `contested`
-// must stop the node. The next power-on settles it. Adoption is the same, with a token per mint(). While
-// discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared
-// node can have and which is never in a plan. How many, and how often, is bounded; its token is void once
-// discovery is off. The amount of data that unknown machines can cause to be written is bounded: tokens as
-// above, events about rejected joins by kRefusedPerMinute. Thread: the reactor's.
+// certificates that the node has are marked as contested (requests with them are rejected), and the hook
+// `contested` must stop the node. The next power-on settles it. Adoption is the same, with a token per
+// mint(). While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>",
+// which no declared node can have and which is never in a plan. How many, and how often, is bounded; its
+// token is void once discovery is off. The amount of data that unknown machines can cause to be written is
+// bounded: tokens as above, events about rejected joins by kRefusedPerMinute. Thread: the reactor's.
 #pragma once
 
 #include <cstdint>
@@ -81,10 +81,11 @@ class BootService : public BootPort {
             const std::string& remote = "", uint16_t port = 0);
   // Records that a request was made with a revoked certificate of this node. Logged once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
-  // For an agent with a certificate from `issued`. conflict: less than half of its lifetime has passed.
-  // `other_cas`: the agent trusts other CAs than it is to, so it may renew earlier, but once a minute only
-  // (unavailable).
-  void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
+  // For the agent that showed this certificate. conflict: less than half of its lifetime has passed.
+  // `other_cas`: the agent trusts other CAs than it is to, as it says. A certificate from before they were
+  // last changed may then be renewed earlier, once: the same key gets the same answer again, as a reply may
+  // be lost, another key gets none.
+  void renew(const CertificateRow& shown, const std::string& csr_pem,
              std::function<void(Result<wire::JoinReply>)> answer, bool other_cas = false);
   // Makes a token for a join without netboot (adopting a running host, purpose "adopt"): returned once,
   // stored as a digest. A newer token for the same node makes it void unless it was used.
@@ -113,6 +114,11 @@ class BootService : public BootPort {
                                               // issued for it
     bool requested_again = false;
   };
+  // What was sent for a certificate that was renewed early, and to which key.
+  struct EarlyRenewal {
+    std::string public_key;
+    wire::JoinReply reply;  // empty until it is written
+  };
   PowerOn& begin(const std::string& node);
   DurationMs join_token_life() const;
   void note_unknown(const std::string& mac);
@@ -135,6 +141,7 @@ class BootService : public BootPort {
   CertificateRow row_of(const NodeName& node, const Authority::AgentCertificate& made) const;
   void consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
                 const std::string& remote);
+  Result<const EarlyRenewal*> early_renewal(const CertificateRow& shown, const std::string& public_key);
   void first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                  std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote);
   void second_join(const std::string& node, const std::string& serial, const std::string& remote,
@@ -157,7 +164,8 @@ class BootService : public BootPort {
   int unknown_scripts_ = 0;                            // issued since discovery was switched on
   bool unknown_full_ = false;                          // already logged that the limit was reached
   std::set<std::string> revoked_seen_;                 // serials
-  std::map<std::string, SteadyMs> renewed_early_;      // node -> when: each writes a row
+  std::map<std::string, EarlyRenewal> renewed_early_;  // by serial number
+  std::string renewed_for_;                            // the trust of all of these
   SteadyMs refused_since_ = {};                        // start of the minute whose events refused_ counts
   int refused_ = 0;
 };

@@ -49,6 +49,13 @@ class MetricsPort::Page {
 };
 
 void MetricsPort::open() {
+  if (!options_.metrics_closed.empty()) {
+    const std::string why = "metrics are not served: '" + options_.metrics_closed +
+                            "' is every network of this machine. Give --metrics one of its addresses, such "
+                            "as 127.0.0.1 or the one in the cluster's network, and restart musterd";
+    log::error(why);
+    problems_["metrics"] = why;
+  }
   if (options_.metrics.empty() || server_) return;
   HttpServerOptions http;
   http.address = options_.metrics;

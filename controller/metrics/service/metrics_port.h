@@ -29,7 +29,7 @@ class MetricsPort {
   MetricsPort(const MetricsPort&) = delete;
   MetricsPort& operator=(const MetricsPort&) = delete;
 
-  // Has no effect without the option.
+  // Has no effect without the option; a problem, and no more, if that is every network of this machine.
   void open();
   void close();
   uint16_t port() const { return server_ ? server_->port() : 0; }  // 0: not open

@@ -409,6 +409,24 @@ TEST_CASE("adopting again ends the certificate of the first time; the token is o
   CHECK(b.certificate(second).contested);
 }
 
+TEST_CASE("a second machine ends the certificates that the first one has renewed, too", "[api]") {
+  Boot b;
+  b.arm();
+  const std::string token = b.token(), key = pki::make_key().value();
+  const auto first = b.join(token, key);
+  REQUIRE(first.ok());
+  CertificateRow shown = b.certificate(first);
+  shown.issued -= 200 * kDay;
+  Result<wire::JoinReply> renewed = fail(Code::failed, "no answer");
+  b.boot.renew(shown, pki::make_csr(key, "node01").value(),
+               [&](Result<wire::JoinReply> r) { renewed = std::move(r); });
+  b.reactor.advance(100);
+  REQUIRE(renewed.ok());
+  CHECK(b.join(token, pki::make_key().value()).error().code == Code::denied);
+  CHECK(b.certificate(first).contested);
+  CHECK(b.certificate(renewed).contested);
+}
+
 TEST_CASE("a script that is requested while the RAM system runs is reported, once", "[api]") {
   Boot b;
   b.arm();
@@ -566,7 +584,8 @@ TEST_CASE("an agent's certificate is renewed once half of its life is over", "[a
   const std::string csr = pki::make_csr(key, "whoever").value();
   Result<wire::JoinReply> got = fail(Code::failed, "no answer");
   const auto renew = [&](TimeMs issued) {
-    b.boot.renew("node01", csr, issued, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+    b.boot.renew({"0a", "node01", "f", issued}, csr,
+                 [&](Result<wire::JoinReply> r) { got = std::move(r); });
     b.reactor.advance(100);
   };
   renew(b.reactor.now() - 181 * kDay);
@@ -577,7 +596,8 @@ TEST_CASE("an agent's certificate is renewed once half of its life is over", "[a
   CHECK(info.common_name == "node01");  // the name of who asks, not of the request
   CHECK(info.serial != pki::read_certificate(first->certificate_pem)->serial);
   CHECK(b.store.certificate(info.serial)->node == "node01");
-  b.boot.renew("node01", "no request", 0, [&](Result<wire::JoinReply> r) { got = std::move(r); });
+  b.boot.renew({"0a", "node01", "f", 0}, "no request",
+               [&](Result<wire::JoinReply> r) { got = std::move(r); });
   CHECK(got.error().code == Code::invalid);
 }
 

@@ -1,10 +1,14 @@
 // A controller whose database is an older copy of itself: what it does with the run in it, and what it
 // believes of the nodes.
+#include <fcntl.h>
+
 #include <filesystem>
+#include <fstream>
 
 #include "base/wire.h"
 #include "controller/store/migrate.h"
 #include "sys/pki.h"
+#include "sys/private_folder.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
 
@@ -50,6 +54,22 @@ struct Cluster : Controller {
 };
 
 }  // namespace
+
+TEST_CASE("what a killed controller left of a copy in its state folder is removed at the next start",
+          "[api][restored]") {
+  Controller c;
+  std::string left;
+  c.restart([&] {
+    const OpenFd folder(::open(c.state().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto made = make_private_folder(folder.get(), c.state());
+    REQUIRE(made.ok());
+    left = c.state() + "/" + made->name;
+    std::ofstream(left + "/copy.db") << "half of a copy";
+  });
+  CHECK_FALSE(std::filesystem::exists(left));
+  for (const auto& one : std::filesystem::directory_iterator(c.state()))
+    CHECK_FALSE(one.path().filename().string().starts_with(".muster."));
+}
 
 TEST_CASE("a run of an older copy of the database is not continued, and the status says why",
           "[api][restored]") {

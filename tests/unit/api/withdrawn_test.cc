@@ -84,6 +84,19 @@ TEST_CASE("a revoked agent's waiting request ends, and gets no order", "[api]") 
   check_refused(c.answer_of(*poll));
 }
 
+TEST_CASE("with one certificate all that its node was issued are revoked, and no other node's", "[api]") {
+  Withdrawing c;
+  c.write({CertificateRow{"0a", "node01", "f", 3}, CertificateRow{"0b", "node01", "g", 4},
+           CertificateRow{"0c", "node02", "h", 4}});
+  const auto renewed = c.poll(c.papers("node01", "0b"));
+  REQUIRE(c.call(Listener::local, "POST", "/v1/certificates/0a/revoke").status == 200);
+  check_refused(c.answer_of(*renewed));
+  c.offer("node02");
+  CHECK(c.answer_of(*c.send(Listener::tls, c.signed_by(c.papers("node02", "0c"), "GET",
+                                                       "/agent/v1/orders?boot=b&mode=installed&have=")))
+            .status == 200);
+}
+
 TEST_CASE("an order that is ready for a waiting agent is not sent once its certificate is revoked", "[api]") {
   Withdrawing c;
   c.write({CertificateRow{"0a", "node01", "f", 3}});

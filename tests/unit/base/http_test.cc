@@ -460,6 +460,29 @@ TEST_CASE("of an unknown client a small body is taken, and a large one not even 
   REQUIRE(guest.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
 }
 
+TEST_CASE("a client that is held back is refused from the header, and its connection ends") {
+  HttpServerOptions options;
+  options.trust = by_header;
+  options.holds_back = [](const HttpRequest& head, size_t length) {
+    return head.headers.count("X-Held") > 0 && length > 10;
+  };
+  auto server = serve(echo, options);
+  const auto head = [](size_t length, const std::string& more) {
+    return "POST / HTTP/1.1\r\nHost: x\r\nX-Known: yes\r\n" + more +
+           "Content-Length: " + std::to_string(length) + "\r\n\r\n";
+  };
+  Raw held(server->port());  // not a byte of the body is sent
+  const std::string answer = held.talk(head(1 << 20, "X-Held: yes\r\n"));
+  CHECK(answer.starts_with("HTTP/1.1 429 "));
+  CHECK(answer.find("Connection: close") != std::string::npos);
+  Raw small(server->port());
+  small.send(head(10, "X-Held: yes\r\n") + std::string(10, 'a'));
+  CHECK(small.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
+  Raw other(server->port());
+  other.send(head(100, "") + std::string(100, 'a'));
+  CHECK(other.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
+}
+
 TEST_CASE("a certificate alone makes no client known") {
   Authority authority;
   HttpServerOptions options = authority.server_options(false);

@@ -174,9 +174,32 @@ TEST_CASE("metrics port: retries end with it", "[metrics]") {
   CHECK(reactor.idle());
 }
 
-TEST_CASE("metrics port: its address is numeric, without a port, and one network's", "[metrics]") {
+TEST_CASE("metrics port: its address is numeric, without a port", "[metrics]") {
   for (const char* good : {"", "127.0.0.1", "::1", "10.20.0.1"}) CHECK(wrong_metrics_address(good) == "");
-  for (const char* bad :
-       {"localhost", "10.20.0.1:9", "[::1]", "10.20.0", " 10.20.0.1", "yes", "0.0.0.0", "::"})
+  for (const char* bad : {"localhost", "10.20.0.1:9", "[::1]", "10.20.0", " 10.20.0.1", "yes"})
     CHECK(wrong_metrics_address(bad) != "");
+}
+
+TEST_CASE("metrics port: every network is a problem, and closed; the controller starts", "[metrics]") {
+  for (const char* every : {"0.0.0.0", "::", "::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0"}) {
+    CAPTURE(every);
+    CHECK(wrong_metrics_address(every) == "");
+    Served served;
+    served.options.metrics = every;
+    served.options = with_defaults(served.options, "musterd");
+    CHECK(served.options.metrics == "");  // nor does a plan have Prometheus scrape it
+    ManualReactor reactor;
+    MetricsPort port(reactor, served.options, served.problems, served.text);
+    port.open();
+    CHECK(port.port() == 0);
+    REQUIRE(served.problems.count("metrics") == 1);
+    CHECK(served.problems["metrics"].find(every) != std::string::npos);
+    CHECK(reactor.idle());
+  }
+  for (const char* one : {"", "127.0.0.1", "::1"}) {
+    DaemonOptions options;
+    options.metrics = one;
+    CHECK(with_defaults(options, "musterd").metrics == one);
+    CHECK(with_defaults(options, "musterd").metrics_closed == "");
+  }
 }

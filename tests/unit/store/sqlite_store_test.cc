@@ -396,6 +396,7 @@ TEST_CASE("a backup is a whole database and replaces nothing", "[store]") {
     REQUIRE(backup_store(dir.path("muster.db"), dir.path("copy.db")).ok());
   }
   const std::string copy = dir.read("copy.db");
+  CHECK(copy_size(dir.path("muster.db")).value() >= static_cast<int64_t>(copy.size()));
   CHECK(backup_store(dir.path("muster.db"), dir.path("copy.db")).error().code == Code::conflict);
   CHECK(dir.read("copy.db") == copy);
   CHECK(backup_store(dir.path("absent.db"), dir.path("other.db")).error().code == Code::not_found);
@@ -405,6 +406,7 @@ TEST_CASE("a backup is a whole database and replaces nothing", "[store]") {
   struct stat info {};
   REQUIRE(::stat(dir.path("copy.db").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
+  CHECK(info.st_nlink == 1);
   for (const auto& file : std::filesystem::directory_iterator(dir.path("")))
     CHECK(file.path().extension() != ".tmp");
 }
