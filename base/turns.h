@@ -1,6 +1,6 @@
 // Turns: begins pieces of work in their order, at most so many at once.
 //
-// For work that ends later, by a callback: whoever ends one calls ended(), and the next begins inside of that
+// For work that ends later, by a callback: what ends one calls ended(), and the next begins inside of that
 // call. Thread: one.
 #pragma once
 

@@ -180,8 +180,8 @@ void LinkHub::begin_anew(const NodeName& node) {
   held_back_.release(node);
 }
 
-void LinkHub::take(const NodeName& node, wire::EventBatch batch,
-                   std::function<void(Result<uint64_t>)> answer, size_t received) {
+void LinkHub::take(const NodeName& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer,
+                   size_t received) {
   EventDoor::clean_names(batch);
   const uint64_t before = taken_of(node, batch);
   const auto admitted = door_.admit(node, batch, before, reactor_.steady());

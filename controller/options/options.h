@@ -11,8 +11,8 @@ namespace muster {
 struct DaemonOptions {
   std::string state = "/var/lib/muster";            // muster.db, pki/, images/, run/
   std::string socket = "/run/muster/musterd.sock";  // for operators on this machine
-  std::string listen = {};         // on the provisioning network; empty: the spec's controller address
-  std::string metrics = {};        // where /metrics is served to Prometheus over plain HTTP; empty: nowhere
+  std::string listen = {};   // on the provisioning network; empty: the spec's controller address
+  std::string metrics = {};  // where /metrics is served to Prometheus over plain HTTP; empty: nowhere
   // In place of `metrics` where that is every network of this machine: the page is not served there. No
   // error, as earlier versions did serve it, and an upgrade must not stop the controller.
   std::string metrics_closed = {};

@@ -168,10 +168,10 @@ struct PurgeEvents {
   TimeMs before = 0, now = 0;
   int64_t most = 0;
 };
-using Write =
-    std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
-                 ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode, RevokeCertificates, ContestCertificates,
-                 PurgeTokens, DeleteJoinTokens, PurgeEvents>;  // a row with a key replaces the row with the same key
+using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow,
+                           EventRow, ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode,
+                           RevokeCertificates, ContestCertificates, PurgeTokens, DeleteJoinTokens,
+                           PurgeEvents>;  // a row with a key replaces the row with the same key
 
 // Read-only access to the records of runs: specs, plans, journals, reports, events.
 class RunArchive {

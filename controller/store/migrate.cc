@@ -80,9 +80,8 @@ Status expect_room(const std::string& from, const std::string& folder) {
   const auto room = std::filesystem::space(folder, unknown);
   // Root may use the space that is reserved for it.
   if (unknown || room.free >= static_cast<uintmax_t>(size)) return Ok{};
-  return fail(Code::failed,
-              fmt::format("{}: a copy of {} needs {} MiB, and {} MiB are free", folder, from,
-                          (size >> 20) + 1, room.free >> 20));
+  return fail(Code::failed, fmt::format("{}: a copy of {} needs {} MiB, and {} MiB are free", folder, from,
+                                        (size >> 20) + 1, room.free >> 20));
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ void SpecReader::check_bridge(const YamlNode* vars, const std::string& path) {
   const auto network = at ? bridge_network(at->text) : std::nullopt;
   if (!network) return;  // reported elsewhere
   if (const std::string other = overlapped(*network, rail_networks_.size()); !other.empty())
-    error_once(*at, path + ".docker_bridge",
-               fmt::format("{} overlaps {}: a bridge needs a network of its own", format_cidr(*network),
-                           other));
+    error_once(
+        *at, path + ".docker_bridge",
+        fmt::format("{} overlaps {}: a bridge needs a network of its own", format_cidr(*network), other));
 }
 
 void SpecReader::check_optional_vars() {

@@ -91,7 +91,7 @@ void sample_keys(Observer& o) {
     for (size_t i = 0; keys && i < keys->items.size(); ++i)
       if (has(keys->items[i].text, kSampleKey))
         o.warn(finding::kPlaceholderKey, keys->items[i], fmt::format("users.{}.keys[{}]", user.key, i),
-               "this is the key of the examples, with which nobody can log in");
+               "this is the key of the examples, and its private half is lost");
   }
 }
 

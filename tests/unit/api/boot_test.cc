@@ -584,8 +584,7 @@ TEST_CASE("an agent's certificate is renewed once half of its life is over", "[a
   const std::string csr = pki::make_csr(key, "whoever").value();
   Result<wire::JoinReply> got = fail(Code::failed, "no answer");
   const auto renew = [&](TimeMs issued) {
-    b.boot.renew({"0a", "node01", "f", issued}, csr,
-                 [&](Result<wire::JoinReply> r) { got = std::move(r); });
+    b.boot.renew({"0a", "node01", "f", issued}, csr, [&](Result<wire::JoinReply> r) { got = std::move(r); });
     b.reactor.advance(100);
   };
   renew(b.reactor.now() - 181 * kDay);

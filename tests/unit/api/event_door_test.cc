@@ -63,8 +63,8 @@ TEST_CASE("an agent sends its own kinds of events, and none of the controller's"
                      kind == "log" || kind == "finished";
     CHECK(EventKind::is_of_agents(kind) == own);
     const size_t before = d.received.size();
-    const auto answered = d.send({d.event("log"), d.event(std::string(kind), {{"action", "revoked"}}),
-                                  d.event("log")});
+    const auto answered =
+        d.send({d.event("log"), d.event(std::string(kind), {{"action", "revoked"}}), d.event("log")});
     // Acknowledged with the others: an agent sends what is not again and again, before all that follows.
     REQUIRE(answered.ok());
     CHECK(*answered == d.seq);
@@ -187,7 +187,8 @@ TEST_CASE("events are charged with what is stored of them", "[api]") {
   CHECK(stored < 1 << 20);
 }
 
-TEST_CASE("a node beyond its share is heard when another system speaks for it, and for small words", "[api]") {
+TEST_CASE("a node beyond its share is heard when another system speaks for it, and for small words",
+          "[api]") {
   Door d;
   limit(d, [](EventLimits& limits) { limits.per_second = 10, limits.bytes_per_day = 1 << 20; });
   const std::string text(300'000, 'x');

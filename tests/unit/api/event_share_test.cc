@@ -58,8 +58,8 @@ TEST_CASE("what cannot be read is worth a pause, too", "[api]") {
   CHECK(c.post(who, std::string(8 << 20, '[')).status == 422);
   CHECK(c.held());
   CHECK(c.post(who, std::string(8 << 20, '[')).status == 503);
-  CHECK(c.call(Listener::tls,
-               Controller::signed_by(who, "POST", "/agent/v1/renew", std::string(8 << 20, '[')))
-            .status == 422);
+  CHECK(
+      c.call(Listener::tls, Controller::signed_by(who, "POST", "/agent/v1/renew", std::string(8 << 20, '[')))
+          .status == 422);
   CHECK(c.send(who, 5) == 5);  // small
 }
