@@ -29,7 +29,7 @@ muster_folder(base NEEDS crypto z)
 # The only one that includes nlohmann/json, which would be seen by the whole folder.
 set_source_files_properties(base/json.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # What needs OpenSSL or zlib: in one object with the rest of its folder, each carried program would need them (cmake/carried.cmake).
-set_source_files_properties(base/digest.cc base/facts_text.cc base/gzip.cc base/manifest.cc sys/pki.cc kernels/together/group_leader.cc
+set_source_files_properties(base/digest.cc base/facts_text.cc base/gzip.cc base/manifest.cc base/secrets.cc sys/pki.cc kernels/together/group_leader.cc
   kernels/together/meeting.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 muster_folder(sys LINK base NEEDS ssl crypto Threads::Threads)
 muster_folder(host LINK base sys)
@@ -108,7 +108,7 @@ muster_folder(agent/steps/disk LINK agent/core agent/disk agent/steps agent/step
 muster_folder(agent/steps/files LINK agent/core agent/steps base sys)
 muster_folder(agent/steps/network LINK agent/core agent/steps agent/steps/files base host sys)
 muster_folder(agent/steps/packages LINK agent/core agent/steps agent/steps/files base sys)
-muster_folder(agent/steps/services LINK agent/core agent/disk agent/steps agent/steps/files base)
+muster_folder(agent/steps/services LINK agent/core agent/disk agent/steps agent/steps/files base sys)
 muster_folder(agent/steps/system LINK agent/core agent/disk agent/image agent/steps agent/steps/disk agent/steps/files base host sys)
 muster_folder(agent/storage LINK agent/core agent/disk agent/steps agent/steps/disk agent/steps/files agent/steps/services base host sys)
 muster_folder(agent/checks LINK agent/core agent/steps agent/steps/system base)

@@ -13,7 +13,7 @@
 
 #include "base/cuda_driver.h"
 #include "base/ports.h"
-#include "base/turns.h"
+#include "base/at_most.h"
 #include "base/version.h"
 #include "controller/boot/dnsmasq.h"
 #include "controller/boot/service/dhcp_service.h"
@@ -35,7 +35,7 @@ struct DoctorService::Round : std::enable_shared_from_this<Round> {
   Done done;
   std::map<doctor::Check, doctor::Checked> checked = {};
   std::vector<doctor::BmcLogin> logins = {};
-  Turns turns{kLoginsAtOnce};
+  AtMost turns{kLoginsAtOnce};
   std::vector<std::shared_ptr<std::atomic<bool>>> wanted = {};  // the logins that may still begin
   size_t without_bmc = 0;
   bool logins_began = false;

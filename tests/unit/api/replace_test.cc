@@ -263,7 +263,7 @@ TEST_CASE("a CA that is half replaced is a cause, with the command that goes on"
   Site c;
   const auto says_so = [&] {
     for (const Json& cause : c.get("/v1/status")["causes"])
-      if (cause["next"] == "muster replace ca") return cause["kind"] == "controller";
+      if (cause["next"] == "muster replace ca" && cause["kind"] == "controller") return true;
     return false;
   };
   CHECK_FALSE(says_so());

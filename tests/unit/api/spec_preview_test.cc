@@ -63,6 +63,7 @@ std::string with_missing_variable() {
   std::string text = kTwoRoles;
   const std::string role = "cpu: { playbooks: [ base ] }";
   text.replace(text.find(role), role.size(), "cpu: { playbooks: [ base, greeting ] }");
+  text += "playbooks: [ greeting.yaml ]\n";
   const std::string own =
       "playbook: greeting\nsteps:\n  - name: motd\n    module: file\n"
       "    params: { path: /etc/motd, content: \"{{vars.greeting}}\\n\" }\n";

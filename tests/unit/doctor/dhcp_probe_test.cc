@@ -14,6 +14,7 @@
 #include <fstream>
 #include <optional>
 
+#include "sys/os.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -37,15 +38,19 @@ bool enter_own_network() {
          put("/proc/self/uid_map", user) && put("/proc/self/gid_map", group);
 }
 
-bool runs(const std::string& script) {
-  return std::system(("{ " + script + "; } >/dev/null 2>&1").c_str()) == 0;
+bool runs(std::vector<std::string> words) {
+  Command command;
+  command.argv = std::move(words);
+  const auto ran = make_process()->run(command);
+  return ran.ok() && ran->exit_code == 0;
 }
 
 bool make_wire() {
-  return runs("command -v dnsmasq") && enter_own_network() &&
-         runs(
-             "ip link add ctrl type veth peer name port && ip address add 10.20.0.1/24 dev ctrl && "
-             "ip address add 10.20.0.5/24 dev port && ip link set ctrl up && ip link set port up");
+  return runs({"dnsmasq", "--version"}) && enter_own_network() &&
+         runs({"ip", "link", "add", "ctrl", "type", "veth", "peer", "name", "port"}) &&
+         runs({"ip", "address", "add", "10.20.0.1/24", "dev", "ctrl"}) &&
+         runs({"ip", "address", "add", "10.20.0.5/24", "dev", "port"}) &&
+         runs({"ip", "link", "set", "ctrl", "up"}) && runs({"ip", "link", "set", "port", "up"});
 }
 
 // Without a configuration, a change of user or anything on disk. Ends with this process.

@@ -1,4 +1,4 @@
-// Turns: begins pieces of work in their order, at most so many at once.
+// AtMost: begins pieces of work in their order, at most so many at once.
 //
 // For work that ends later, by a callback: what ends one calls ended(), and the next begins inside of that
 // call. Thread: one.
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-class Turns {
+class AtMost {
  public:
-  explicit Turns(int most) : most_(most) {}
+  explicit AtMost(int most) : most_(most) {}
 
   // `begin` returns false if it did nothing, so that no end of it follows.
   void add(std::function<bool()> begin) {

@@ -1,4 +1,4 @@
-#include "base/turns.h"
+#include "base/at_most.h"
 
 #include <vector>
 
@@ -8,7 +8,7 @@ using namespace muster;
 
 TEST_CASE("turns: at most so many are under way, in their order, and the next begins when one ends",
           "[base]") {
-  Turns turns(2);
+  AtMost turns(2);
   std::vector<int> begun;
   const auto work = [&begun](int number, bool begins = true) {
     return [&begun, number, begins] {
