@@ -29,7 +29,7 @@ muster_folder(base NEEDS crypto z)
 # The only one that includes nlohmann/json, which would be seen by the whole folder.
 set_source_files_properties(base/json.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # What needs OpenSSL or zlib: in one object with the rest of its folder, each carried program would need them (cmake/carried.cmake).
-set_source_files_properties(base/digest.cc base/facts_text.cc base/gzip.cc base/manifest.cc base/secrets.cc sys/pki.cc kernels/together/group_leader.cc
+set_source_files_properties(base/digest.cc base/facts.cc base/facts_text.cc base/gzip.cc base/manifest.cc base/secrets.cc sys/pki.cc kernels/together/group_leader.cc
   kernels/together/meeting.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 muster_folder(sys LINK base NEEDS ssl crypto Threads::Threads)
 muster_folder(host LINK base sys)

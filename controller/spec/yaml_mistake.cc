@@ -246,9 +246,10 @@ class YamlStructure {
   }
 
   // Text in brackets, where other brackets would be their own: { address: 10.20.1.{n} }. What begins with an
-  // anchor or a tag goes on behind it.
+  // anchor or a tag goes on behind it. Brackets of an earlier line may be those that lack their end.
   bool in_plain_text(size_t number, size_t value) const {
-    return !brackets_.empty() && std::string_view("&!").find(lines_[number][value]) == kNone;
+    return !brackets_.empty() && brackets_.back().at.line == number &&
+           std::string_view("&!").find(lines_[number][value]) == kNone;
   }
 
   // "*H100*" is the name of an anchor, which is declared as "&H100*".

@@ -378,7 +378,9 @@ TEST_CASE("a full boot partition is refused for want of room, not for the folder
           "[kexec][once]") {
   Host host;
   host.has_systemd_boot();
-  // A file system without a free block, which takes no folder; only root may read it.
+  // A file system without a free block. Paths of the agent end in the test's own folder; the path whose room is
+  // looked at does not.
+  REQUIRE(host.files.make_directories("/proc/self/fd"));
   REQUIRE(host.files.symlink("/proc/self/fd", "/run/muster-esp"));
   const auto ready = host.prepare();
   REQUIRE_FALSE(ready.ok());

@@ -112,8 +112,8 @@ struct Previewing : Controller {
   Json kept() {
     settle();
     size_t events = 0;
-    for (const Json& event : get("/v1/events/list")["events"])
-      events += event.value("kind", "").empty() ? 0 : 1;
+    const Json list = get("/v1/events/list");
+    for (const Json& event : list["events"]) events += event.value("kind", "").empty() ? 0 : 1;
     const bool images = std::filesystem::exists(state() + "/images");
     Json rows = Json::array();
     on_reactor([&] {
@@ -369,7 +369,8 @@ TEST_CASE("a preview has the warnings of spec check, but those that the spec sil
   text.insert(text.find("  cpu: { recipe"), "  spare: { recipe: debian-12, kernel: cloud }\n");
   const auto unused = [&](const std::string& more) {
     Json out = Json::array();
-    for (const Json& one : c.good(c.preview({{"spec", text + more}, {"file", "new.yaml"}}))["warnings"])
+    const Json preview = c.good(c.preview({{"spec", text + more}, {"file", "new.yaml"}}));
+    for (const Json& one : preview["warnings"])
       if (one["code"] == "image-unused") out.push_back(one);
     return out;
   };
