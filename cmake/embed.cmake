@@ -123,6 +123,7 @@ if(MUSTER_FUZZ)
   foreach(source ${fuzzers})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source} tests/fuzz/libfuzzer.cc tests/fakes/mem_store.cc)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
     target_compile_definitions(${name} PRIVATE MUSTER_FUZZ_TARGET=${name})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     target_link_libraries(${name} PRIVATE muster_controller muster_controller_hosts muster_controller_report_import muster_agent
