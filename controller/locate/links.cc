@@ -121,7 +121,8 @@ LinkSuspect node_suspect(const Case& c, const LocatedFault& located) {
 void add_pairs(Case& c, const Decoded& decoded) {
   std::map<std::pair<int, int>, std::vector<size_t>> bad;
   for (const size_t i : decoded.unexplained) bad[std::minmax(c.ends[i].first, c.ends[i].second)].push_back(i);
-  for (const auto& [ends, failures] : bad) {
+  for (const auto& [at, failures] : bad) {
+    const std::pair<int, int> ends = at;  // clang 14 captures no name of a binding
     LinkSuspect suspect;
     const auto fast_elsewhere = [&](int end) {
       for (size_t i = 0; i < c.probes.size(); ++i) {
