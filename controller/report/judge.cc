@@ -78,8 +78,8 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
       if (std::count(seen[key].begin(), seen[key].end(), node)) continue;
       for (const auto& [check, past] : checks) {
         if (check.first != key.group + "/" + key.metric) continue;
-        const auto good = std::find_if(past.begin(), past.end(), [&](const PastValue& p) {
-          return p.good && p.like == key.like && p.kind == key.kind;
+        const auto good = std::find_if(past.begin(), past.end(), [&want = key](const PastValue& p) {
+          return p.good && p.like == want.like && p.kind == want.kind;
         });
         if (good != past.end()) values.before.push_back(good->value);
       }
