@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test|archive|gpu|field|corpus ... Installs nothing that is there already.
+# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test|archive|gpu|clang|field|corpus ... Installs nothing that is there already.
 # Uses sudo when it is not run by root. Prints what it installs; fails with apt's own words.
 set -euo pipefail
 
@@ -11,6 +11,7 @@ archive="zstd python3 openssl binutils"  # scripts/release.sh, with build
 gpu="nvidia-cuda-toolkit nvidia-cuda-toolkit-gcc libnccl-dev"  # Debian 13, non-free
 test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck
   prometheus"  # promtool
+clang="clang-16 libclang-rt-16-dev"  # the presets clang and fuzz
 # Only for tests/field/run.sh: the programs that decide there.
 field="systemd procps openssh-server sudo jq curl iproute2 dnsmasq-base ipxe prometheus iptables ufw chrony ipmitool openipmi fish tcsh zsh slurmctld slurmd slurm-client munge
   slurmdbd mariadb-server logrotate mmdebstrap python3-yaml"
@@ -29,7 +30,7 @@ if apt-cache policy libboost1.81-dev 2>/dev/null | grep 'Candidate: [0-9]' >/dev
 
 missing=()
 for set in "${@:-build}"; do
-  [[ $set =~ ^(build|lab|test|archive|gpu|field|corpus)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test, archive, gpu, field, corpus)" >&2; exit 2; }
+  [[ $set =~ ^(build|lab|test|archive|gpu|clang|field|corpus)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test, archive, gpu, clang, field, corpus)" >&2; exit 2; }
   for package in ${!set}; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Feeds one parser, or each in turn, with mutations of its corpus, under the address and undefined-behaviour sanitizers:
 #   tests/fuzz/run.sh [NAME|all] [SECONDS]   NAME: spec, agents, redfish, ipmi, hosts, tables (tests/fuzz/targets.h); 60 s each
-# Needs clang++. What it learned is kept in build-fuzz/corpus/NAME. A finding ends it (exit not 0) and lies in
+# Needs clang 16 (scripts/deps.sh build clang). What it learned is kept in build-fuzz/corpus/NAME. A finding ends it (exit not 0) and lies in
 # build-fuzz/finding-*: mend it, and put the input into tests/fuzz/corpus/NAME, which the unit tests read.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
