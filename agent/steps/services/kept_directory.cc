@@ -151,7 +151,7 @@ Status own(StepContext& context, const WantedKeptDirectory& want, const std::str
   const auto& [mode, uid, gid, lacks] = want.access;
   const bool user = uid >= 0 && state.uid != uid;
   if (user || (gid >= 0 && state.gid != gid)) {
-    const std::string from = user ? std::to_string(state.uid) : ":" + std::to_string(state.gid);
+    const std::string from = std::to_string(state.uid) + (user ? "" : ":" + std::to_string(state.gid));
     const std::string to =
         (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
     TRY_(run_tool(context, {"chown", "-R", "-h", "--from=" + from, to, path}, 30 * kMinute));

@@ -174,6 +174,17 @@ TEST_CASE("kept_directory: the accounts of another image have other numbers") {
                               " /state/q"));
 }
 
+TEST_CASE("kept_directory: where only the group differs, root's own entries keep theirs") {
+  Leader leader;
+  leader.machine.put("/state/q/jobs", "17");
+  leader.params["owner"] = std::to_string(getuid());
+  leader.params["group"] = std::to_string(getgid() + 1);
+  (void)leader.apply();  // denied unless root
+  CHECK(leader.machine.called("chown -R -h --from=" + std::to_string(getuid()) + ":" +
+                              std::to_string(getgid()) + " " + std::to_string(getuid()) + ":" +
+                              std::to_string(getgid() + 1) + " /state/q"));
+}
+
 TEST_CASE("kept_directory: content of a third owner, as a backup of another image has it, is an error") {
   if (::geteuid() != 0) {
     WARN("skipped: needs root");
