@@ -1,5 +1,5 @@
 // What can be read of a command line: a page per verb, from one walk over its tree. Help (help_text.h),
-// manual (manual.h) and completion (completion.h) are rendered from the pages. Thread safety: stateless
+// manual (manual_page.h) and completion (completion.h) are rendered from the pages. Thread safety: stateless
 // functions.
 #pragma once
 

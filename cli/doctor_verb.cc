@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json_at.h"
+#include "base/counted.h"
 #include "base/split.h"
 #include "base/wrapped.h"
 #include "cli/cli_context.h"
@@ -56,7 +57,7 @@ void print_examination(const Json& found) {
     findings += list_at(check, "findings").size();
     left_out += list_at(check, "not_looked").empty() ? 0 : 1;
   }
-  fmt::print("{} finding{}{}\n", findings, findings == 1 ? "" : "s",
+  fmt::print("{}{}\n", counted(findings, "finding"),
              left_out == 0 ? "" : fmt::format(", {} of the checks not or not completely made", left_out));
 }
 

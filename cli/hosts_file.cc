@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/counted.h"
 #include "base/lower.h"
 #include "base/split.h"
 #include "cli/destination.h"
@@ -32,10 +33,6 @@ struct Fields {
   std::optional<HostWord> destination, address, group;
   bool plain = false;  // the destination is a word without a key before it
 };
-
-std::string counted(size_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
 
 class HostsReader {
  public:

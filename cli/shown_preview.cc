@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/name_ranges.h"
@@ -23,17 +24,6 @@ constexpr const char* kStoringAlone =
     "Storing it takes effect on the controller at once, before any plan: DHCP answers for the machines of "
     "this spec, and starts with the first spec that manages it; limits of events apply; records of provider "
     "installs that the spec no longer has are deleted.";
-
-std::vector<std::string> name_list(const Json& list) {
-  std::vector<std::string> out;
-  for (const Json& name : list)
-    if (name.is_string()) out.push_back(clean(name.get<std::string>()));
-  return out;
-}
-
-std::string count_of(size_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 class PreviewText {
  public:
@@ -125,7 +115,7 @@ class PreviewText {
       title("Nothing to do on the nodes.");
     else
       title(fmt::format("{}: {} on {}", later ? "Then" : "Plan", clean_at(planned, "kind"),
-                        count_of(nodes.size(), "node")));
+                        counted(nodes.size(), "node")));
     for (const auto& [change, names] : same_changes(nodes)) change_of(*change, names);
     names_line("unchanged", list_at(planned, "unchanged"));
     names_line("left out", list_at(planned, "left_out"));
@@ -187,7 +177,7 @@ class PreviewText {
       if (!error.empty()) line(fmt::format("  {}: NOT CHECKED: {}", who, error));
       if (!error.empty() && steps.empty()) continue;
       line(fmt::format("  {}: {} as declared, {} not", who,
-                       count_of(static_cast<size_t>(integer_at(*found, "as_declared")), "step"),
+                       counted(static_cast<size_t>(integer_at(*found, "as_declared")), "step"),
                        steps.size()));
       for (const Json& step : steps) {
         line(fmt::format("    {}: {}", clean_at(step, "step"), clean_at(step, "message")));

@@ -4,16 +4,13 @@
 
 #include <utility>
 
+#include "base/counted.h"
 #include "controller/bringup/whole_spec.h"
 #include "controller/spec/findings.h"
 #include "controller/spec/lab_only.h"
 
 namespace muster::cli {
 namespace {
-
-std::string amount(size_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 std::string with_code(const SpecError& e, const std::string& file) {
   return to_string(e, file) + (e.code.empty() ? "" : fmt::format(" [{}]", e.code));
@@ -56,8 +53,8 @@ std::string summary_line(const CheckedSpec& checked) {
   const Spec& spec = checked.spec;
   std::string out = fmt::format("{}: valid{}; cluster {}, {}", checked.file,
                                 lab_only(spec).empty() ? "" : ", for a lab only (`muster lab up`)",
-                                spec.cluster, amount(spec.nodes.size(), "node"));
-  if (!checked.warnings.empty()) out += "; " + amount(checked.warnings.size(), "warning");
+                                spec.cluster, counted(spec.nodes.size(), "node"));
+  if (!checked.warnings.empty()) out += "; " + counted(checked.warnings.size(), "warning");
   std::string codes;
   for (const auto& [code, count] : checked.silenced)
     codes += fmt::format("{}{} ({})", codes.empty() ? "" : ", ", code, count);

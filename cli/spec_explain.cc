@@ -277,7 +277,7 @@ void explain_file(Context& context, const std::string& path) {
   if (!text) return;
   const ParsedSpec parsed = parse_spec(*text);
   if (!parsed.errors.empty()) {
-    fmt::print(stderr, "{}", to_string(parsed.errors, path));
+    fmt::print(stderr, "{}\n", to_string(parsed.errors, path));
     return complain(context, fail(Code::invalid, path + ": not a valid spec: see `muster spec check`"));
   }
   Json nodes = Json::array();

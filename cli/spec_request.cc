@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "base/digest.h"
 #include "base/json_at.h"
 #include "base/name_ranges.h"
@@ -16,9 +17,10 @@ namespace {
 // The nodes that `up` goes on without, in the order of the plans.
 std::vector<std::string> nodes_left_out(const Json& preview) {
   std::vector<std::string> out;
-  for (const Json& plan : list_at(preview, "plans"))
-    for (const Json& node : list_at(plan, "left_out"))
-      if (node.is_string()) out.push_back(clean(node.get<std::string>()));
+  for (const Json& plan : list_at(preview, "plans")) {
+    const auto left_out = name_list(list_at(plan, "left_out"));
+    out.insert(out.end(), left_out.begin(), left_out.end());
+  }
   return out;
 }
 
@@ -39,9 +41,8 @@ std::optional<std::string> spec_to_send(Context& context, const std::string& pat
     return complain(context, fail(Code::invalid, path + " is empty")), std::nullopt;
   if (file->errors.empty()) return std::move(file->text);
   for (const auto& e : file->errors) fmt::print(stderr, "{}\n", to_string(e, path));
-  complain(context,
-           fail(Code::invalid, fmt::format("{} error{} in the playbooks that the spec names",
-                                           file->errors.size(), file->errors.size() == 1 ? "" : "s")));
+  complain(context, fail(Code::invalid,
+                         counted(file->errors.size(), "error") + " in the playbooks that the spec names"));
   return std::nullopt;
 }
 

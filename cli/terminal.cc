@@ -115,6 +115,13 @@ double ms_of_phase(const Json& node, const std::string& wanted) {
 
 std::string clean_at(const Json& json, const char* key) { return clean(text_at(json, key)); }
 
+std::vector<std::string> name_list(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& name : list)
+    if (name.is_string()) out.push_back(clean(name.get<std::string>()));
+  return out;
+}
+
 std::string clean(const std::string& text) { return printable(text); }
 
 std::string clean_lines(const std::string& text) { return printable_lines(text); }

@@ -60,6 +60,8 @@ std::string digest_or_dash(const std::string& digest);
 std::string clean(const std::string& text);
 // As text_at() of base/json_at.h, cleaned.
 std::string clean_at(const Json& json, const char* key);
+// The texts of a list, cleaned.
+std::vector<std::string> name_list(const Json& list);
 // The same for text of several lines: line breaks are kept.
 std::string clean_lines(const std::string& text);
 

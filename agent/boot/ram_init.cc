@@ -269,7 +269,7 @@ bool gives_up(const RamOptions& options, int64_t started, int64_t contact, int64
 }
 
 Status mount_kernel_file_systems() {
-  // The kernel's own root is open to all (1777); sys/open_way.h then counts its entries as those of others.
+  // Where the kernel's own root is open to all (1777), sys/folder_trust.h counts its entries as others'.
   (void)::chmod("/", 0755);
   for (const auto& m : kMounts) {
     Status s = mount_one(m);

@@ -50,7 +50,7 @@ class StepRun {
   }
 
  private:
-  // The only way out of a module.
+  // The end of a step. Progress and unmet conditions are masked where they are made.
   StepEnd without_secrets(StepEnd end) const {
     end.message = context_.secrets.text(end.message);
     end.diff = context_.secrets.text(end.diff);

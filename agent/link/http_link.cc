@@ -223,9 +223,7 @@ void Renewal::look() {
   link_.on_renew([this] { renew_soon(); });
   const auto present = read_credentials(files_, folder_);
   if (!present.ok()) return;
-  // The agent may have been killed between the two.
-  if (const Status pinned = keep_pin(present->ca_pem); !pinned.ok())
-    log::warning("the pin of the controller's CA could not be updated", {{"error", pinned.error().message}});
+  keep_pin(present->ca_pem);  // the agent may have been killed between the two
   if (!busy_ && renewal_due(present->certificate_pem, reactor_.now())) begin(*present);
 }
 
@@ -246,21 +244,22 @@ void Renewal::begin(const Credentials& present) {
 }
 
 // By the pin an adoption recognises the controller.
-Status Renewal::keep_pin(const std::string& ca_pem) const {
+void Renewal::keep_pin(const std::string& ca_pem) const {
   auto config = read_config(files_, folder_);
-  if (!config.ok()) return Ok{};  // without the file there is no pin
-  TRY(const std::string pin, pki::certificate_fingerprint(ca_pem));
-  if (config->ca_pin == pin) return Ok{};
-  config->ca_pin = pin;
-  return write_config(files_, folder_, *config);
+  if (!config.ok()) return;  // without the file there is no pin
+  const auto pin = pki::certificate_fingerprint(ca_pem);
+  if (pin.ok() && config->ca_pin == *pin) return;
+  if (pin.ok()) config->ca_pin = *pin;
+  const Status kept = pin.ok() ? write_config(files_, folder_, *config) : Status(pin.error());
+  if (!kept.ok())
+    log::warning("the pin of the controller's CA could not be updated", {{"error", kept.error().message}});
 }
 
 void Renewal::keep(const Result<Credentials>& fresh) {
-  Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
-  if (kept.ok()) kept = keep_pin(fresh->ca_pem);
+  const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
   if (!kept.ok())
-    return log::warning("the certificate could not be renewed; retrying tomorrow",
-                        {{"error", kept.error().message}});
+    return log::warning("the certificate could not be renewed", {{"error", kept.error().message}});
+  keep_pin(fresh->ca_pem);
   // The new certificate is on the disk, and the old one is valid for another third of its lifetime: the agent
   // uses the new one after its next start.
   const Status used = link_.use(*fresh);

@@ -63,19 +63,21 @@ bool renewal_due(const std::string& certificate_pem, TimeMs now);
 // The agent's certificate is replaced automatically long before it expires. Checked when the agent starts and
 // once a day; due after two thirds of its lifetime, by this machine's clock, or when the controller says so,
 // but then once a minute at most. The key stays; the new certificate is on the disk before it is used, and
-// then the pin in agent.json. A failure is logged and retried the next day. Thread: the reactor's.
+// then the pin in agent.json. A failure is logged and retried the next day, or with the controller's next
+// request. Thread: the reactor's.
 class Renewal {
  public:
   // All arguments must outlive the reactor's run.
   Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder,
           AgentConfig config);
-  void look();  // checks now, and every day from now on; from the first time on it obeys the controller
+  // Checks now, every day from now on, and when the controller says so.
+  void look();
 
  private:
   void renew_soon();
   void begin(const Credentials& present);
   void keep(const Result<Credentials>& fresh);
-  Status keep_pin(const std::string& ca_pem) const;
+  void keep_pin(const std::string& ca_pem) const;
 
   RealReactor& reactor_;
   const Files& files_;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/counted.h"
 #include "base/digest.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
@@ -26,9 +27,8 @@ Json errors_json(const std::vector<SpecError>& errors, const std::string& file) 
                     {"path", e.path},
                     {"message", e.message},
                     {"text", to_string(e, file)}});
-  return {{"code", "invalid"},
-          {"message", fmt::format("{} error{} in the spec", errors.size(), errors.size() == 1 ? "" : "s")},
-          {"errors", list}};
+  return {
+      {"code", "invalid"}, {"message", counted(errors.size(), "error") + " in the spec"}, {"errors", list}};
 }
 
 // Addresses that are not declared are assigned in the order of names, so adding or removing a node would

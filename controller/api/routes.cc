@@ -127,7 +127,7 @@ constexpr Route kRoutes[] = {
     // agents
     {"POST", "/agent/v1/join", Role::joiners, agent_join, "one-time token and CSR -> certificate"},
     {"POST", "/agent/v1/renew", Role::agents, agent_renew,
-     "{csr_pem} -> certificate, once half of the old one's lifetime is over"},
+     "{csr_pem} -> certificate, once half of the old one's lifetime is over, or once after the CAs changed"},
     {"GET", "/agent/v1/orders", Role::agents, agent_orders, "long poll"},
     {"POST", "/agent/v1/events", Role::agents, agent_events,
      "events with sequence numbers -> the number acknowledged"},

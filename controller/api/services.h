@@ -1,5 +1,5 @@
 // Services: the objects that handlers of the HTTP API may use. Owned by Daemon (controller/daemon.cc).
-// Thread: the reactor's, except `options`, which never change.
+// Thread: the reactor's, except `options`, which never changes.
 #pragma once
 
 #include <functional>

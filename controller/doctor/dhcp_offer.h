@@ -4,7 +4,7 @@
 //
 // The request is that of firmware that boots over the network, so that a server answers, too, that gives such
 // machines no address but what to boot. It has the port's own MAC address, since switches that guard DHCP
-// drop others, and asks for a broadcast, since the port takes no other answer. It reserves nothing: no
+// drop others, and requests a broadcast, since the port takes no other answer. It reserves nothing: no
 // request for what is offered follows.
 #pragma once
 

@@ -7,16 +7,13 @@
 #include <iterator>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/name_ranges.h"
 #include "base/scan.h"
 #include "base/split.h"
 
 namespace muster::doctor {
 namespace {
-
-std::string counted(size_t count, const std::string& one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
 
 constexpr const char* kNoAddress = "0.0.0.0";  // of an offer that only names what to boot
 

@@ -45,7 +45,7 @@ Checked judge_mirrors(const std::map<std::string, Result<std::string>>& images, 
 struct DiskSpace {
   std::string folder;
   uint64_t free_bytes = 0;
-  int images = 0, gpu_images = 0;  // to be built; those that bake CUDA or a GPU driver apart
+  int images = 0, gpu_images = 0;  // to be built; those that bake a GPU driver apart
 };
 Checked judge_disk(const Result<DiskSpace>& space);
 

@@ -9,7 +9,7 @@
 namespace muster {
 
 struct DaemonOptions {
-  std::string state = "/var/lib/muster";            // muster.db, pki/, images/, run/
+  std::string state = "/var/lib/muster";            // muster.db, pki/, images/
   std::string socket = "/run/muster/musterd.sock";  // for operators on this machine
   std::string listen = {};   // on the provisioning network; empty: the spec's controller address
   std::string metrics = {};  // where /metrics is served to Prometheus over plain HTTP; empty: nowhere

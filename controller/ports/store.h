@@ -149,6 +149,9 @@ struct DeleteSecret {
 struct DeleteNode {
   NodeName name;
 };  // deletes the node and its tokens; revokes its certificates
+struct ResealSecret {
+  std::string name, sealed;
+};  // the same secret under another key; nothing if it was deleted
 struct RevokeCertificates {
   NodeName node;
 };  // revokes all certificates of the node that were written before this row
@@ -168,10 +171,11 @@ struct PurgeEvents {
   TimeMs before = 0, now = 0;
   int64_t most = 0;
 };
-using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow,
-                           EventRow, ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode,
-                           RevokeCertificates, ContestCertificates, PurgeTokens, DeleteJoinTokens,
-                           PurgeEvents>;  // a row with a key replaces the row with the same key
+using Write =
+    std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
+                 ReportRow, RolloutRow, NoticesRow, DeleteSecret, DeleteNode, ResealSecret,
+                 RevokeCertificates, ContestCertificates, PurgeTokens, DeleteJoinTokens,
+                 PurgeEvents>;  // a row with a key replaces the row with the same key
 
 // Read-only access to the records of runs: specs, plans, journals, reports, events.
 class RunArchive {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/counted.h"
 #include "base/record.h"
 #include "base/split.h"
 #include "base/utf8.h"
@@ -117,8 +118,6 @@ PropertyText text_of(const DriftProperty& property) {
 
 // ---- text
 
-std::string counted_hosts(size_t count) { return fmt::format("{} host{}", count, count == 1 ? "" : "s"); }
-
 std::string shown(const std::string& value) {
   return value.size() <= kShownBytes ? value : std::string(first_bytes(value, kShownBytes)) + "...";
 }
@@ -136,9 +135,9 @@ std::string what_differs(const DriftProperty& property) {
   const std::vector<DriftValue>& values = property.values;
   switch (property.agreement) {
     case Agreement::equal:
-      return fmt::format("{} on {}", shown(values[0].value), counted_hosts(values[0].hosts.size()));
+      return fmt::format("{} on {}", shown(values[0].value), counted(values[0].hosts.size(), "host"));
     case Agreement::outliers:
-      return fmt::format("{} on {}, but {}", shown(values[0].value), counted_hosts(values[0].hosts.size()),
+      return fmt::format("{} on {}, but {}", shown(values[0].value), counted(values[0].hosts.size(), "host"),
                          values_text(property, 1));
     case Agreement::tie:
       return "no majority, because of a tie: " + values_text(property, 0);
@@ -275,7 +274,7 @@ std::string render_drift(const Drift& drift) {
     }
     const std::string title = group.name.empty() ? "all hosts" : "group " + group.name;
     out += markup::plain(fmt::format("{} ({}): {} of {} properties are equal on all hosts", title,
-                                     counted_hosts(group.hosts.size()), alike, group.properties.size()));
+                                     counted(group.hosts.size(), "host"), alike, group.properties.size()));
     out += "\n" + lines;
   }
   return out.empty() ? "no hosts\n" : out;

@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include "base/split.h"
+#include "base/counted.h"
 #include "controller/report/markup.h"
 
 namespace muster::markup {
 namespace {
 
 constexpr size_t kListedHosts = 12;
-
-std::string counted_nodes(size_t hosts) { return fmt::format("{} node{}", hosts, hosts == 1 ? "" : "s"); }
 
 bool is_equal(const DriftProperty& property) {
   return property.agreement == Agreement::equal && property.not_looked_at.empty();
@@ -27,7 +26,7 @@ std::string row(const DriftProperty& property) {
       "at\">{}</td></tr>",
       escape(property.name),
       majority ? fmt::format("{} <span class=\"muted\">on {}</span>", escape(majority->value),
-                             counted_nodes(majority->hosts.size()))
+                             counted(majority->hosts.size(), "node"))
                : fmt::format("<span class=\"muted\">{}</span>", escape(to_string(property.agreement))),
       others, escape(some_of(property.not_looked_at, kListedHosts)));
 }
@@ -46,7 +45,7 @@ std::string table(const DriftGroup& group) {
   }
   std::string out =
       fmt::format("<h3>{} ({}): {} of {} properties are equal on all hosts</h3>", escape(group.name),
-                  counted_nodes(group.hosts.size()), equal, group.properties.size());
+                  counted(group.hosts.size(), "node"), equal, group.properties.size());
   if (!rows.empty())
     out +=
         "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Property</th><th>Most</th><th>Others"

@@ -78,7 +78,7 @@ bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
     return false;
   if (!match.size_bytes) return true;
   const double wanted = static_cast<double>(*match.size_bytes), found = static_cast<double>(disk.size_bytes);
-  return wanted > 0 && found >= wanted * 0.98 && found <= wanted * 1.02;
+  return wanted > 0 && found >= wanted * (1 - kSizeTolerance) && found <= wanted * (1 + kSizeTolerance);
 }
 
 }  // namespace muster

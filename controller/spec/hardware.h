@@ -30,6 +30,8 @@ std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const Har
 
 // Which disks a selector of the spec means; no other code decides this. Pure function, no I/O.
 
+// How far a disk's size may be from the declared one, as a part of it.
+inline constexpr double kSizeTolerance = 0.02;
 // True if the disk is in the machine itself and has every property that the selector names. A selector that
 // names none selects no disk.
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk);

@@ -246,11 +246,15 @@ class YamlStructure {
   }
 
   // Text in brackets, where other brackets would be their own: { address: 10.20.1.{n} }. What begins with an
-  // anchor or a tag goes on behind it. Brackets of an earlier line may be those that lack their end.
+  // anchor or a tag goes on behind it. A line that is not indented below the one with the open bracket is its
+  // sibling: the bracket lacks its end.
   bool in_plain_text(size_t number, size_t value) const {
-    return !brackets_.empty() && brackets_.back().at.line == number &&
-           std::string_view("&!").find(lines_[number][value]) == kNone;
+    if (brackets_.empty() || std::string_view("&!").find(lines_[number][value]) != kNone) return false;
+    const size_t opened = brackets_.back().at.line;
+    return opened == number || indent_of(number) > indent_of(opened);
   }
+
+  size_t indent_of(size_t number) const { return lines_[number].find_first_not_of(' '); }
 
   // "*H100*" is the name of an anchor, which is declared as "&H100*".
   void check_alias(const At& at) {

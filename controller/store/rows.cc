@@ -124,6 +124,9 @@ Status put(Connection& db, const R& row) {
 Status put(Connection& db, const DeleteSecret& r) {
   return db.run("DELETE FROM secret WHERE name = ?", {r.name});
 }
+Status put(Connection& db, const ResealSecret& r) {
+  return db.run("UPDATE secret SET sealed = ? WHERE name = ?", {r.sealed, r.name});
+}
 Status put(Connection& db, const DeleteNode& r) {
   TRY_(db.run("UPDATE certificate SET revoked = 1 WHERE node = ?", {r.name}));
   TRY_(db.run("DELETE FROM token WHERE node = ?", {r.name}));

@@ -253,7 +253,7 @@ void Vault::remove(const std::string& name, Store::Done done) {
   store_row(DeleteSecret{name}, {}, std::move(done));
 }
 
-// Not while all are re-sealed: the row would keep the old key's seal, or a removed one come back.
+// Not while all are re-sealed: the row would keep the old key's seal.
 void Vault::store_row(Write row, const WriteRow& write, Store::Done done) {
   if (!next_key_.empty())
     return reactor_.post(
@@ -275,7 +275,7 @@ Result<std::vector<Write>> Vault::resealed(const std::string& key) {
     if (!value.ok())
       return Error(value.error()).with("nothing was replaced; set or remove this secret first");
     TRY(auto sealed, seal(key, row.name, *value));
-    out.push_back(SecretRow{row.name, row.time, std::move(sealed)});
+    out.push_back(ResealSecret{row.name, std::move(sealed)});
   }
   return out;
 }
@@ -299,6 +299,8 @@ void Vault::replace_master_key(Store::Done done) {
     const bool replaced = *key == next_key_;
     key_ = std::move(*key);
     next_key_.clear();
+    if (!replaced && written.ok())
+      written = fail(Code::unavailable, "all secrets were removed meanwhile: retry");
     done(replaced ? Status(Ok{}) : std::move(written));
   });
 }

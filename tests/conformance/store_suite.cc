@@ -155,6 +155,10 @@ void rows_with_a_key_replace(StoreHarness& h) {
   CHECK(s.secret("bmc")->sealed == "new");
   CHECK(s.secret("bmc")->time == 2);
   for (const char* none : {"api", "", "bm", "BMC"}) CHECK(s.secret(none).error().code == Code::not_found);
+  must(h, {ResealSecret{"bmc", "newer"}, ResealSecret{"api", "back"}});
+  REQUIRE(s.secrets()->size() == 1);  // one that was deleted stays so
+  CHECK(s.secret("bmc")->sealed == "newer");
+  CHECK(s.secret("bmc")->time == 2);
 }
 
 void a_forgotten_node_is_locked_out(StoreHarness& h) {

@@ -132,6 +132,10 @@ Status MemStore::apply(const std::vector<Write>& rows) {
       [&](const RolloutRow& r) { tables_.rollouts[r.id] = r; },
       [&](const NoticesRow& r) { tables_.notices[r.id] = r; },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
+      [&](const ResealSecret& r) {
+        if (const auto row = tables_.secrets.find(r.name); row != tables_.secrets.end())
+          row->second.sealed = r.sealed;
+      },
       [&](const RevokeCertificates& r) {
         for (auto& [serial, certificate] : tables_.certificates)
           if (certificate.node == r.node) certificate.revoked = true;

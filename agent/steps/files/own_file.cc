@@ -147,8 +147,7 @@ Status check_source_url(const std::string& url, const char* module) {
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode, DurationMs deadline) {
   const Download want{url, sha256, mode, deadline};
-  TRY_(context.files.make_directories(path.substr(0, std::max<size_t>(path.rfind('/'), 1))));
-  TRY(const OpenWay target, OpenWay::to(context.files.root(), path));
+  TRY(const OpenWay target, OpenWay::to(context.files.root(), path, OpenWay::Missing::make));
   say(context, "fetching " + url);
   if (target.others_can_replace())
     return target.in_private_folder(

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/at_most.h"
 #include "base/cuda_driver.h"
 #include "base/ports.h"
-#include "base/at_most.h"
 #include "base/version.h"
 #include "controller/boot/dnsmasq.h"
 #include "controller/boot/service/dhcp_service.h"
@@ -42,12 +42,6 @@ struct DoctorService::Round : std::enable_shared_from_this<Round> {
   int pending = 1;  // looks that have not ended; one for run() itself
   bool answered = false;
   Reactor::TimerId timer = 0;
-};
-
-// The images that `muster up` would build, and what the buildable ones are built from.
-struct DoctorService::Due {
-  std::vector<DueImage> images = {};
-  std::vector<ImageRequest> requests = {};
 };
 
 DoctorService::DoctorService(Parts parts)
@@ -187,25 +181,20 @@ void DoctorService::look_for_dhcp(const Spec& spec, const std::string& address) 
 // silent BMCs for long.
 void DoctorService::look_for_due_images() {
   ++round_->pending;
-  auto found = std::make_shared<std::optional<Due>>();
+  auto found = std::make_shared<std::optional<std::vector<DueImage>>>();
   const auto playbooks = parts_.bringup.playbooks(round_->spec.get());
   const auto find = [spec = round_->spec, playbooks, found, options = &parts_.options] {
-    Due due;
     const std::set<std::string> needed = images_needed_by(*spec);
-    if (playbooks.ok()) due.images = due_images(*options, *spec, (*playbooks)->all, needed);
+    std::vector<DueImage> due;
+    if (playbooks.ok()) due = due_images(*options, *spec, (*playbooks)->all, needed);
     for (const std::string& name : needed)
-      if (!playbooks.ok()) due.images.push_back({name, "", playbooks.error().message});
-    for (const DueImage& image : due.images)
-      if (image.error.empty())
-        if (auto request = image_request(*options, spec.get(), (*playbooks)->all, {.name = image.name});
-            request.ok())
-          due.requests.push_back(std::move(request).value());
+      if (!playbooks.ok()) due.push_back({name, "", playbooks.error().message});
     *found = std::move(due);
   };
   parts_.reactor.offload(find, alive_.wrap([this, round = round_, found] {
     if (*found && !round->answered) {
       look_at_disk(round->spec.get(), **found);
-      look_at_packages(round->spec.get(), !(*found)->images.empty());
+      look_at_packages(round->spec.get(), !(*found)->empty());
       look_at_mirrors(*round->spec, **found);
     }
     if (!round->answered) look_at_bmcs(*round->spec);
@@ -213,21 +202,25 @@ void DoctorService::look_for_due_images() {
   }));
 }
 
-void DoctorService::look_at_mirrors(const Spec& spec, const Due& due) {
-  const size_t built = images_needed_by(spec).size() - due.images.size();
+void DoctorService::look_at_mirrors(const Spec& spec, const std::vector<DueImage>& due) {
+  const size_t built = images_needed_by(spec).size() - due.size();
+  std::vector<ImageRequest> requests;
   std::map<std::string, Result<std::string>> wrong;  // cannot be built from any mirror
-  for (const DueImage& image : due.images)
-    if (!image.error.empty()) wrong.emplace(image.name, image.error);
-  look([mirrors = looks_.mirrors, requests = due.requests, wrong, built] {
+  for (const DueImage& image : due)
+    if (image.request)
+      requests.push_back(*image.request);
+    else
+      wrong.emplace(image.name, image.error);
+  look([mirrors = looks_.mirrors, requests, wrong, built] {
     auto all = requests.empty() ? wrong : mirrors(requests);
     all.insert(wrong.begin(), wrong.end());
     return doctor::judge_mirrors(all, built);
   });
 }
 
-void DoctorService::look_at_disk(const Spec* spec, const Due& due) {
+void DoctorService::look_at_disk(const Spec* spec, const std::vector<DueImage>& due) {
   doctor::DiskSpace space{.folder = parts_.options.state};
-  for (const DueImage& one : due.images) {
+  for (const DueImage& one : due) {
     const auto image = spec->images.find(one.name);
     const bool gpu = image != spec->images.end() &&
                      std::any_of(image->second.bake.begin(), image->second.bake.end(), installs_gpu_driver);

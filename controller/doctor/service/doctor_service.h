@@ -23,6 +23,7 @@ namespace muster {
 
 class Authority;
 class Bringup;
+struct DueImage;
 
 class DoctorService {
  public:
@@ -49,15 +50,14 @@ class DoctorService {
 
  private:
   struct Round;
-  struct Due;
   using RoundPtr = std::shared_ptr<Round>;
   void look(std::function<doctor::Checked()> work);
   void look_at_bmcs(const Spec& spec);
   bool try_login(const RoundPtr& round, size_t at, const PowerService::Where& where);
   void look_for_dhcp(const Spec& spec, const std::string& address);
   void look_for_due_images();
-  void look_at_mirrors(const Spec& spec, const Due& due);
-  void look_at_disk(const Spec* spec, const Due& due);
+  void look_at_mirrors(const Spec& spec, const std::vector<DueImage>& due);
+  void look_at_disk(const Spec* spec, const std::vector<DueImage>& due);
   void look_at_clock();
   void look_at_ports(const Spec* spec, const std::string& address);
   void look_at_certificates();

@@ -56,12 +56,12 @@ std::vector<DueImage> due_images(const DaemonOptions& options, const Spec& spec,
                                  const std::set<std::string>& images) {
   std::vector<DueImage> out;
   for (const auto& name : images) {
-    const auto request = image_request(options, &spec, playbooks, {name});
+    auto request = image_request(options, &spec, playbooks, {name});
     const auto why = request.ok() ? why_build(*request) : Result<std::string>(request.error());
     if (!why.ok())
       out.push_back({name, "", why.error().message});
     else if (!why->empty())
-      out.push_back({name, *why});
+      out.push_back({name, *why, "", std::move(request).value()});
   }
   return out;
 }

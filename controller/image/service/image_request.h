@@ -32,7 +32,8 @@ Result<ImageRequest> image_request(const DaemonOptions& options, const Spec* spe
 struct DueImage {
   std::string name;
   std::string why;         // "not built yet", "packages: +htop"
-  std::string error = {};  // why it cannot be built; then there is no `why`
+  std::string error = {};  // why it cannot be built; then there is no `why` and no request
+  std::optional<ImageRequest> request = {};
 };
 // Those of these images that `muster up` would build. Blocking: for worker threads.
 std::vector<DueImage> due_images(const DaemonOptions& options, const Spec& spec,

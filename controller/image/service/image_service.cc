@@ -141,15 +141,9 @@ std::string ImageService::gpu_driver_of(const std::string& digest) const {
   return brought_by(digest).gpu_driver;
 }
 
-Result<ImageRequest> ImageService::request_of(const Spec* spec,
-                                              const std::map<std::string, Playbook>& playbooks,
-                                              const Order& order) const {
-  return image_request(options_, spec, playbooks, order);
-}
-
 void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                          const Order& order, Progress progress, Built done) {
-  const auto request = request_of(spec, playbooks, order);
+  const auto request = image_request(options_, spec, playbooks, order);
   if (request.ok()) return start({*request, order.used}, std::move(progress), std::move(done));
   failed_builds_.insert(order.name);
   reactor_.post([done, error = request.error()] { done(error); });

@@ -57,9 +57,6 @@ class ImageService {
   // Code::conflict: the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);
-  // What build() would build from.
-  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
-                                  const Order& order) const;
   // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "controller/spec/hardware.h"
 #include "controller/spec/warnings/observer.h"
 
 namespace muster::warnings {
@@ -25,10 +26,11 @@ bool globs_meet(const std::string& a, const std::string& b) {
   return meet[0][0] != 0;
 }
 
-// The tolerance of each is 2 %.
+// Within the tolerance of each.
 bool sizes_meet(int64_t a, int64_t b) {
   const double one = static_cast<double>(a), other = static_cast<double>(b);
-  return one * 0.98 <= other * 1.02 && other * 0.98 <= one * 1.02;
+  constexpr double kLeast = 1 - kSizeTolerance, kMost = 1 + kSizeTolerance;
+  return one * kLeast <= other * kMost && other * kLeast <= one * kMost;
 }
 
 // The serial numbers that a selector names, as patterns.

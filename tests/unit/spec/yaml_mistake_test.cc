@@ -49,6 +49,7 @@ const Mistake kMistakes[] = {
     {"a range in brackets", "a:\n  - [ x, gpu[1-3] ]\n", finding::kYamlQuote, 2, 10},
     {"a range in a line of its own", "a: {\n  b: c{n},\n  d: 1 }\n", finding::kYamlQuote, 2, 6},
     {"a brace", "a: { b: 1\nc: 2\n", finding::kYamlBracket, 1, 4},
+    {"a brace in front of a range", "a:\n  b: { c: 1\n  d: e{n}\n", finding::kYamlBracket, 2, 6},
     {"a bracket", "a: [ b, c\nd: [ e ]\n", finding::kYamlBracket, 1, 4},
     {"a brace in a bracket", "a: [ { b: 1 ]\n", finding::kYamlBracket, 1, 6},
     {"one too many", "a:\n  }\n", finding::kYamlBracket, 2, 3},

@@ -145,6 +145,30 @@ TEST_CASE("while the master key is replaced, secrets can be read and none is sto
   }
 }
 
+TEST_CASE("a secret that is deleted while the master key is replaced does not come back", "[secret]") {
+  Bench b;
+  std::optional<Status> replaced;
+  const auto replace = [&] {
+    b.vault->replace_master_key([&](Status done) { replaced = std::move(done); });
+    b.reactor.advance(100);
+  };
+  SECTION("one of them") {
+    b.store.write({DeleteSecret{"bmc"}},
+                  [](const Status&) {});  // as a removed node's record is, without the vault
+    replace();
+    CHECK(replaced->ok());
+    CHECK(b.vault->get("other").value_or("") == "two");
+  }
+  SECTION("all of them") {
+    b.store.write({DeleteSecret{"bmc"}, DeleteSecret{"other"}}, [](const Status&) {});
+    replace();
+    CHECK(replaced->error().code == Code::unavailable);
+    replace();
+    CHECK(replaced->ok());
+  }
+  CHECK(b.vault->get("bmc").error().code == Code::not_found);
+}
+
 TEST_CASE("a secret that cannot be opened stops the replacement of the master key", "[secret]") {
   Bench b;
   const std::string before = b.key();
