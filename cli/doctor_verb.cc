@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/json_at.h"
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/split.h"
 #include "base/wrapped.h"
 #include "cli/cli_context.h"

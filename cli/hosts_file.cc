@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/lower.h"
 #include "base/split.h"
 #include "cli/destination.h"

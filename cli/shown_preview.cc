@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/name_ranges.h"

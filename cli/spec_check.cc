@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "controller/bringup/whole_spec.h"
 #include "controller/spec/findings.h"
 #include "controller/spec/lab_only.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/digest.h"
 #include "base/json_at.h"
 #include "base/name_ranges.h"

@@ -46,8 +46,8 @@ class OpenWay {
   static Result<OpenWay> into(const std::string& root, const std::string& path, unsigned mode,
                               FileOwner owner = {});
 
-  // True if another user than root and this process' own can add or replace a part of the path: a program that
-  // is given the path may then get to another place. Command::folder is the way for it.
+  // True if another user than root and this process' own can add or replace a part of the path: a program
+  // that is given the path may then get to another place. Command::folder is the way for it.
   bool others_can_replace() const { return others_; }
   int folder() const { return folders_.back().fd.get(); }
   // As given: it leads to the entry while others_can_replace() is false.

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/digest.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/name_ranges.h"
 #include "base/scan.h"
 #include "base/split.h"

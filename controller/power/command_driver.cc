@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kFolder = "/etc/muster/power.d";
 constexpr DurationMs kRun = 60 * kSecond, kCommandPoll = 2 * kSecond;
+constexpr DurationMs kLeastForOrder = 5 * kSecond;  // ended in between, its outcome would be unknown
 constexpr size_t kMaxOutput = 256 << 10;
 
 // A path is not allowed: with a path, the spec could name any program on the controller host.
@@ -89,7 +90,7 @@ class CommandPower : public Power {
 };
 
 Result<Json> CommandPower::request(const std::string& verb, bool changes, Json more) {
-  if (left() <= 0)
+  if (left() <= (changes ? kLeastForOrder : 0))
     return fail(Code::unavailable, fmt::format("no time left to run {} {}", target_.program, verb));
   const std::string path = folder_ + "/" + target_.program;
   TRY_(must_be_own_program(folder_, target_.program));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/counted.h"
+#include "base/plural.h"
 #include "base/record.h"
 #include "base/split.h"
 #include "base/utf8.h"

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/split.h"
-#include "base/counted.h"
+#include "base/plural.h"
 #include "controller/report/markup.h"
 
 namespace muster::markup {

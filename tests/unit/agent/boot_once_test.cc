@@ -378,8 +378,8 @@ TEST_CASE("a full boot partition is refused for want of room, not for the folder
           "[kexec][once]") {
   Host host;
   host.has_systemd_boot();
-  // A file system without a free block. Paths of the agent end in the test's own folder; the path whose room is
-  // looked at does not.
+  // A file system without a free block. Paths of the agent end in the test's own folder; the path whose room
+  // is looked at does not.
   REQUIRE(host.files.make_directories("/proc/self/fd"));
   REQUIRE(host.files.symlink("/proc/self/fd", "/run/muster-esp"));
   const auto ready = host.prepare();

@@ -143,6 +143,13 @@ TEST_CASE("a program that hangs is killed at its deadline with what it started",
   CHECK(over());
 }
 
+TEST_CASE("an order is not begun where it could be killed in between", "[power][command]") {
+  Bench bench;
+  CHECK(bench.power()->on(4 * kSecond).error().code == Code::unavailable);
+  CHECK_FALSE(bench.program.runs());
+  CHECK(bench.program.get("calls").find("\"on\"") == std::string::npos);
+}
+
 TEST_CASE("a machine that is not the node's is not switched", "[power][command]") {
   Bench bench;
   bench.program.set("more", ",\"uuid\":\"12345678-9abc-def0-1234-56789abcdef0\"");
