@@ -139,7 +139,7 @@ void HostLinks::bury(Link& link) {
 void HostLinks::set_timer(Link& link, DurationMs delay, std::function<void()> then) {
   stop_timer(link);
   Link* const self = &link;  // elements of a map keep their addresses
-  link.timer = reactor_.after(delay, alive_.wrap([this, self, then = std::move(then)] {
+  link.timer = reactor_.after(delay, alive_.wrap([self, then = std::move(then)] {
     self->timer = 0;
     then();
   }));
