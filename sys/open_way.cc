@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +48,11 @@ bool is_given(FileOwner owner) { return owner.uid >= 0 || owner.gid >= 0; }
 // -1 leaves it.
 uid_t user_of(FileOwner owner) { return static_cast<uid_t>(owner.uid); }
 gid_t group_of(FileOwner owner) { return static_cast<gid_t>(owner.gid); }
+
+bool is_in_proc(int folder) {
+  struct statfs system = {};
+  return ::fstatfs(folder, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+}
 
 std::string absolute_path(const std::string& path) {
   if (path.starts_with('/')) return path;
@@ -193,6 +200,14 @@ Result<bool> OpenWay::follow(const Part& part, std::vector<Part>& rest) {
   if (!S_ISLNK(info.st_mode)) return false;
   if (!may_follow(info)) return refusal(part_path(name), info);
   if (++links_ > kMostFollowed) return file_error("opening", part_path(name), ELOOP);
+  // The text of /proc/PID/fd/N is "/" for a file system that was unmounted: only the kernel knows the folder.
+  if (base_ == 1 && is_in_proc(folder())) {
+    OpenFd there(::openat(folder(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (there.open()) {
+      TRY_(enter(std::move(there), part_path(name)));
+      return true;
+    }
+  }
   std::array<char, 4096> target;
   const ssize_t size = ::readlinkat(link.get(), "", target.data(), target.size());
   if (size <= 0) return file_error("reading link", part_path(name), size < 0 ? errno : EINVAL);

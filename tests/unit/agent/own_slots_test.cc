@@ -1,36 +1,15 @@
 // How this node's own EFI system partition is opened: beside others who have it mounted.
 #include "agent/image/own_slots.h"
 
-#include <sched.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <functional>
-
+#include "tests/fakes/own_mounts.h"
 #include "tests/unit/agent/slot_bench.h"
 
 using namespace muster;
 using testing::SlotBench;
-
-namespace {
-
+using testing::with_own_mounts;
 using Way = Mounted::Way;
-
-// What `work` returns in a process with mounts of its own; 77: this machine does not let us have one.
-int with_own_mounts(const std::function<int()>& work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(77);
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(77);
-    ::_exit(work());
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-}  // namespace
 
 TEST_CASE("who reads the ESP takes no mount of it away, and who writes takes muster's own", "[in-place]") {
   SlotBench b;

@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "sys/os.h"
 #include "sys/os_release.h"
 #include "tests/catch.h"
+#include "tests/fakes/own_mounts.h"
 #include "tests/fakes/temp_dir.h"
 
 namespace muster {
@@ -232,6 +234,42 @@ TEST_CASE("a link of root is followed where other users cannot replace it", "[ba
   s.link("../etc/cron.d", "/shared/y");
   CHECK(is_refused(s.files.write("/shared/y/new", "")));
   CHECK(s.is_intact());
+}
+
+TEST_CASE("an open folder is found by its descriptor, whatever its name was", "[base][links]") {
+  const TempDir dir;
+  const Files files("/");
+  const auto by_descriptor = [](const OpenFd& folder) {
+    return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(folder.get());
+  };
+  const std::string name = dir.path("removed");
+  REQUIRE(files.make_directories(name));
+  const OpenFd removed(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(files.write(by_descriptor(removed) + "/a", "x"));
+  CHECK(files.read(name + "/a").value_or("") == "x");
+  REQUIRE(files.remove(by_descriptor(removed) + "/a"));
+  REQUIRE(files.remove(name));
+  CHECK_FALSE(files.write(by_descriptor(removed) + "/a", "x").ok());
+  CHECK(files.list(dir.path("")).empty());  // "removed (deleted)" is the link's text
+
+  // As `muster accept --hosts` leaves no file on a host; the link's text is "/".
+  REQUIRE(files.make_directories(name));
+  const int ended = testing::with_own_mounts([&] {
+    if (::mount("none", name.c_str(), "tmpfs", 0, nullptr) != 0) return 77;
+    const OpenFd unmounted(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (::umount2(name.c_str(), MNT_DETACH) != 0) return 2;
+    const std::string file = "/muster-test-" + std::to_string(::getpid());
+    if (!files.write(by_descriptor(unmounted) + file, "x").ok()) return 3;
+    const bool elsewhere = files.exists(file);
+    (void)files.remove(file);
+    if (elsewhere) return 4;
+    if (files.read(by_descriptor(unmounted) + file).value_or("") != "x") return 5;
+    return ::faccessat(unmounted.get(), file.c_str() + 1, F_OK, 0) == 0 ? 0 : 6;
+  });
+  if (ended == 77)
+    WARN("no mount namespaces here");
+  else
+    CHECK(ended == 0);
 }
 
 TEST_CASE("what a link leads to is not made", "[base][links]") {
