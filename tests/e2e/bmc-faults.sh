@@ -6,10 +6,14 @@
 source "$(dirname "$0")/lib.sh"
 small_spec 3 >"$work/cluster.yaml"
 lab_up
-$muster lab break node01 bmc-503 20
+# It lasts until the run has met it: `up` switches machines on at once where the image is there, and minutes later where it is built first.
+$muster lab break node01 bmc-503 3600
 $muster lab break node03 never-powers-on
+refused() { [[ $($muster lab status --json | jq '.nodes[] | select(.name == "node01") | .bmc_requests') -ge 4 ]]; }
 start=$SECONDS
 up_begins
+during_up "node01's BMC has answered four requests, each with 503" refused
+$muster lab break node01 bmc-503 --heal
 up_ends 3
 echo "  up took $((SECONDS - start)) s"
 check "node01 is accepted in spite of its BMC" test "$(node_state node01)" = accepted

@@ -61,13 +61,13 @@ spec 11111111-2222-8333-a444-555555555555 >"$work/cluster.yaml"
 lab_up
 on() { node_ssh "$@"; }
 echo "none yet" | $muster secret set site-ceph
-$muster up "$work/cluster.yaml" --yes --limit site01,site02 >"$work/site.log" || { tail -n 40 "$work/site.log"; die "the site"; }
+$muster up "$work/cluster.yaml" --yes --limit site01,site02 --report "$work/site" >"$work/site.log" || { tail -n 40 "$work/site.log"; die "the site"; }
 fsid=$(on site01 sudo ceph fsid | tr -d '\r')
 spec "$fsid" >"$work/cluster.yaml"
 
 # A key that is not the site's: mount's error, in good time, and the node holds up no other.
 on site01 sudo ceph-authtool --gen-print-key | tr -d '\r\n' | $muster secret set site-ceph
-expect_exit 1 $muster up "$work/cluster.yaml" --yes
+expect_exit 1 $muster up "$work/cluster.yaml" --yes --report "$work/wrong"
 $muster why comp01
 check "the server and what mount said are named" \
   node_is comp01 '.state == "quarantined" and (.reason | contains("10.20.0.52") and contains("mount error"))'
@@ -81,6 +81,7 @@ check "it is the kernel's mount of that cluster, without set-user-id and devices
 check "there is a report" test -s "$work/report/report.json"
 check "no key is in a log or report" \
   nowhere_in "$(on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r')" "$MUSTER_LAB_DIR"/musterd.log "$work/report" "$work/up.log"
+check "it is in a file of root's" test "$(on comp01 sudo stat -c %a:%U:%G /etc/site.secret | tr -d '\r')" = 600:root:root
 check "nor in a unit or the mount table" fails_on comp01 "sudo grep -rqFf /etc/site.secret /etc/systemd/system /proc/mounts"
 check "it has none of the site's daemons, and no ceph.conf of muster's" fails_on comp01 "test -e /etc/ceph/ceph.conf -o -e /usr/bin/ceph-osd"
 check "no floor is applied to the site's storage" \
@@ -99,7 +100,7 @@ $muster power on comp01
 booted() { local is; is=$(timeout 15 "$muster" lab ssh comp01 -- cat /proc/sys/kernel/random/boot_id 2>/dev/null) && [[ -n $is && $is != "$was" ]]; }
 check "it boots without it" wait_until 600 booted
 state() { $muster status --json | jq -e '.storage[] | select(.name == "home") | .healthy == false and (.problems[0].problem | contains("not mounted"))' >/dev/null; }
-check "status tells of it" wait_until 120 state
+check "status tells of it" wait_until 240 state
 on site01 sudo iptables -D INPUT -s 10.20.0.51 -j DROP
 back() { timeout 15 "$muster" lab ssh comp01 -- "sha256sum </home/site/blob" 2>/dev/null | diff -q - "$work/blob" >/dev/null; }
 check "mounted by itself once the monitor is back" wait_until 240 back

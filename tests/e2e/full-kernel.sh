@@ -46,5 +46,5 @@ check "and still the controller" sh -c "$muster lab ssh node01 -- sudo iptables 
 check "kernel parameters are the declared ones" test "$(on cat /proc/sys/vm/swappiness /proc/sys/kernel/panic | tr '\n' ' ')" = "7 40 "
 check "apt has the proxy" sh -c "$muster lab ssh node01 -- apt-config dump Acquire::http::Proxy | grep -q 10.20.0.1:3142"
 check "and so do sessions" sh -c "$muster lab ssh node01 -- env | grep -q '^http_proxy=http://10.20.0.1:3142'"
-$muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log"
+$muster up "$work/cluster.yaml" --yes --report "$work/again" >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/again.log"
