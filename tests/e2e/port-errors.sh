@@ -63,6 +63,7 @@ meanwhile 5 "$work/errors" three_errors
 report=$work/errors/report.json
 check "node02 is degraded" test "$(verdict node02)" = degraded
 check "by the errors of its port on rail 1" names node02 counters/network_errors "$bad"
+echo "  node02's findings: $(findings node02)"
 check "and by nothing else" test "$(findings node02)" = '["counters/network_errors"]'
 check "node01 is accepted" test "$(verdict node01)" = accepted
 

@@ -34,6 +34,7 @@ cat >>"$work/cluster.yaml" <<'EOF'
       shared storage/read_mbps: { min: 0.1 }
       all-reduce/busbw_mbps: { min: 0.05 }
       all-reduce/latency_ms: {}
+      all-reduce over mpi/busbw_mbps: { min: 0.05 }
     options:
       training load: { model: 32, heads: 2, sequence: 16, layers: 2 }
 EOF
@@ -44,7 +45,7 @@ measured() {  # measured REPORT PROFILE
   jq -e --arg p "$2" '.profile == $p and .simulated and ([.nodes[] | select(.verdict == "accepted")] | length) == 3
     and all(.nodes[]; ([.checks[] | select((.name | endswith("shared storage/write_mbps")) and .verdict == "pass") | .subject] | unique | length) == 3)
     and all(.nodes[]; any(.checks[]; (.name | endswith("dgemm/gflops")) and .verdict == "pass" and (.derivation | test("^the lab.s `min`"))))
-    and any(.notes[]; contains("dgemm/gflops") and contains("x 0.002"))' "$1/report.json" >/dev/null
+    and any(.notes[]; contains("dgemm/gflops") and contains("multiplied by 0.002"))' "$1/report.json" >/dev/null
 }
 # The array was tested on all its drives at once, each of them was read by itself and beside the others of its kind, and no lane is lost.
 drives_known() {  # drives_known REPORT
@@ -64,17 +65,28 @@ held_to_drives() {  # held_to_drives REPORT
         and (.expected - 0.001 * $sum | fabs) < 0.001 * .expected))
     and any(.notes[]; contains("local storage/read_mbps") and contains("of_raw_reads"))' "$1/report.json" >/dev/null
 }
+# What a report has of all this, to explain a failure.
+figures() {  # figures REPORT
+  jq -r '.notes[], (.nodes[] | .name as $n | .checks[] | select(.name | test("dgemm/gflops|parallel_mbps|lanes_lost|storage/(data|write_mbps|read_mbps)$"))
+         | [$n, .name, .subject, .verdict, .measured_text, .derivation, .reason] | join(" | "))' "$1/report.json"
+}
+report_is() {  # report_is TEST REPORT [PROFILE]
+  "$@" && return
+  findings "$2/report.json" >&2
+  figures "$2" >&2
+  return 1
+}
 start=$SECONDS
 told() { tail -n 40 "$1"; findings "$2/report.json" || true; }
 $muster up "$work/cluster.yaml" --yes --report "$work/quick" >"$work/up.log" || { told "$work/up.log" "$work/quick"; die "bring-up"; }
 echo "  bring-up with quick took $((SECONDS - start)) s"
-check "accepted by quick" measured "$work/quick" quick
-check "local storage is known by its drives" drives_known "$work/quick"
-check "and held to them" held_to_drives "$work/quick"
+check "accepted by quick" report_is measured "$work/quick" quick
+check "local storage is known by its drives" report_is drives_known "$work/quick"
+check "and held to them" report_is held_to_drives "$work/quick"
 for profile in standard burn; do
   start=$SECONDS
   $muster accept --profile $profile --yes --report "$work/$profile" >"$work/$profile.log" || { told "$work/$profile.log" "$work/$profile"; die "$profile"; }
   echo "  $profile took $((SECONDS - start)) s"
-  check "accepted by $profile" measured "$work/$profile" $profile
-  check "$profile holds local storage to its drives" held_to_drives "$work/$profile"
+  check "accepted by $profile" report_is measured "$work/$profile" $profile
+  check "$profile holds local storage to its drives" report_is held_to_drives "$work/$profile"
 done

@@ -61,6 +61,7 @@ done
 for g in $groups; do
   got=0
   again >"$work/$g-degraded.log" 2>&1 || got=$?
+  [[ $got -eq 1 ]] || tail -n 30 "$work/$g-degraded.log" >&2
   check "a degraded ${level[$g]} is not accepted (exit $got)" test "$got" = 1
   for serial in ${lost[$g]}; do
     check "$serial is named" node_is node01 ".state == \"quarantined\" and (.reason | contains(\"$serial\"))"

@@ -64,7 +64,7 @@ check "tests between MPI's nodes do not apply: there is one" \
 on() { node_ssh "$@"; }
 check "Slurm has the nodes with the scheduler, no others" test "$(on comp01 sinfo -h -N -o %N | sort -u | tr -s ' \n' ' ')" = "comp01 zhead01 "
 idle() { [[ $(on comp01 sinfo -h -N -o %T | sort -u | tr -d ' ') == idle ]]; }
-check "and both take jobs" wait_until 60 idle
+check "and both take jobs" wait_until 120 idle
 check "slurmctld is the head's" test "$(on zhead01 systemctl is-active slurmctld)" = active
 check "and not the other's" fails_on comp01 "systemctl is-active -q slurmctld"
 check "the storage node has no Slurm" fails_on arc01 "test -e /etc/slurm/slurm.conf"

@@ -27,8 +27,10 @@ check "its firmware tests were not cut short: powered on once, and never again" 
   test "$(resets node01 On) $(resets node01 '[FG][a-z]*Re[A-Za-z]*') $(resets node01 'ForceOff') $(resets node01 PowerCycle)" = "1 0 0 0"
 check "node02 is accepted" test "$(node_state node02)" = accepted
 check "node03 is quarantined" test "$(node_state node03)" = quarantined
-check "why says that nothing was heard of it, although it is on" \
-  sh -c "$muster why node03 | grep -q 'no agent reported from the RAM system within 3 min 20 s.*power is on'"
+# The limit runs from the beginning of a try, the reason counts from its power-on: a second may lie between.
+$muster why node03 >"$work/why.txt" || true
+told() { grep -qE 'no agent reported from the RAM system within 3 min (19|20) s.*power is on' "$work/why.txt" || { cat "$work/why.txt" >&2; return 1; }; }
+check "why says that nothing was heard of it, although it is on" told
 check "it had its three tries" test "$(journal "select max(attempt) from journal where node = 'node03' and action = 'node03/netboot'")" = 3
 
 echo "  node02's further ports, as its installed system sees them"

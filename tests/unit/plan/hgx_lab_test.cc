@@ -173,6 +173,28 @@ TEST_CASE("every limit that the small reference cluster sets is one of quick's o
   }
 }
 
+// A check that a profile gets anew would else hold emulated processors to a floor for servers.
+TEST_CASE("every speed that quick or standard requires of the small reference cluster is its lab's",
+          "[plan][lab][standin]") {
+  for (const char* profile : {"quick", "standard"}) {
+    const Plan plan = planned_of(
+        input_of(replaced(spec_text(), "profile: quick }", std::string("profile: ") + profile + " }")));
+    size_t speeds = 0;
+    for (const auto& node : plan.nodes)
+      for (const auto& [id, step] : steps_of(plan, node)) {
+        if (!step.contains("expect") || !step["expect"].is_object()) continue;
+        for (const auto& [metric, limit] : step["expect"].items()) {
+          if (!limit.value("unit", "").ends_with("/s")) continue;
+          if (!limit.contains("min") && !limit.contains("degraded_below")) continue;
+          CAPTURE(node, id, metric);
+          CHECK(limit.value("set_by", "") == "lab");
+          ++speeds;
+        }
+      }
+    CHECK(speeds > 0);
+  }
+}
+
 TEST_CASE("steps for a node's GPUs say SIMULATED GPU in their names, and of real GPUs nothing of the kind",
           "[plan][standin]") {
   PlannerInput in = input_of(spec_text());
