@@ -16,6 +16,7 @@ cleanup() {
   trap - EXIT
   trap : INT TERM   # a second signal does not break this off
   note_accelerator
+  [[ $status -ne 0 ]] || note_used
   if [[ $status -ne 0 && -d $MUSTER_LAB_DIR ]]; then
     echo "--- the end of the logs (kept: $work-logs)" >&2
     mkdir -p "$work-logs"
@@ -69,6 +70,11 @@ unpack_archive() {  # unpack_archive FOLDER: sets unpacked
 note_accelerator() {
   [[ -n ${MUSTER_E2E_ACCELERATOR:-} && ! -s $MUSTER_E2E_ACCELERATOR && -d $MUSTER_LAB_DIR ]] || return 0
   $muster lab status --json 2>/dev/null | jq -r '.accel // empty' >"$MUSTER_E2E_ACCELERATOR" 2>/dev/null || true
+}
+# What the controller's runs used, for the ledger. A test that ends its lab itself calls it before.
+note_used() {
+  [[ -n ${MUSTER_E2E_USED:-} && -s $MUSTER_LAB_DIR/state/muster.db ]] || return 0
+  python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" >>"$MUSTER_E2E_USED" || true
 }
 check() {  # check DESCRIPTION COMMAND...
   local what=$1

@@ -9,7 +9,8 @@
 # What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
 # nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
 # table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
-# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; a seal over the line and the one before it.
+# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used (not where
+# there was no controller, and not in older lines); a seal over the line and the one before it.
 # Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
 # reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
 # do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,
@@ -25,8 +26,14 @@
 # exist. So a change in most product folders ages the general tests and no special one: a special test that is current says that what it is
 # about has not changed since, and not that nothing else which it runs through has. base/, which everything stands on, and lib.sh age no
 # test at all; with a broken helper of lib.sh the next test that runs fails. `stale` runs what never passed, in the order of `list`, then
-# what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended. `tests/e2e/ledger.py check`,
-# in test.sh, holds all of this to it.
+# what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended.
+#
+# What was used. A pass whose line has that record, and that is not old, is held against the head: it has to name each power driver, storage
+# engine and playbook that was used; each image recipe, acceptance profile and step module too, unless the newest pass of `short` used it (then
+# it is on the way that all nodes go); and no path that is only about those which were not used, nor are in the spec. Either is corrected in the
+# head, which ages nothing unless a file that is now named changed since. What a run uses where the record does not show it (a controller in a
+# machine of the lab, a program beside the controller) is named in the head's `# beside the record: PATH...`, which says of a test the same as
+# `# stands on:`. Lines without the record are held against nothing. `tests/e2e/ledger.py check`, in test.sh, holds all of this to it.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 here=tests/e2e
