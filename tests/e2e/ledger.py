@@ -2,6 +2,8 @@
 """The ledger of end-to-end passes, tests/e2e/passed.jsonl. A line is added only by a test that this program ran (tests/e2e/run.sh calls it).
 
   ledger.py run NAME                   runs tests/e2e/NAME.sh, hands its exit status on, and records a pass, or says why not
+  ledger.py round NAME...              runs several, with an estimate and a table (passes/rounds.py)
+  ledger.py round --all [--again]      runs all, and goes on where the last call on this tree ended; --again: starts over
   ledger.py status [--json]            of each test: passed, older than the code, or never
   ledger.py stale [NAME...]            names of those that are old or never passed, in the order in which to run them
   ledger.py check                      the ledger against git, the heads of the scripts, the pages. Exit 0; 1: something is wrong;
@@ -18,6 +20,7 @@ when a pass is older than the code, and other variables: tests/e2e/run.sh.
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +30,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 sys.dont_write_bytecode = True   # the work tree stays clean
-from passes import aging, lines, pages, stands_on, tree as trees, used  # noqa: E402
+from passes import aging, lines, pages, rounds, stands_on, tree as trees, used  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,13 +83,10 @@ def state_of(name, tree):
             "programs": digest, "why": "the programs were built from changed files" if dirty else ", ".join(changed[:3])}, None
 
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-
 def run_script(name, variables):
     """Exit status of the test, and the signal that came meanwhile, or 0. A signal to this process goes to the test; the terminal's own
     (^C) is there already."""
-    waited, stopped = (*PASSED_ON, signal.SIGCHLD), 0
+    waited, stopped = (*rounds.STOPS, signal.SIGCHLD), 0
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
         child = subprocess.Popen(["/bin/bash", f"tests/e2e/{name}.sh"], cwd=ROOT, env={**os.environ, **variables},
@@ -139,6 +139,44 @@ def run_one(name, variables):
         print(f"not recorded: {why}" if state is None else record(name, state, how))
         sys.stdout.flush()
     return status, stopped
+
+
+def round_(arguments):
+    scripts = stands_on.Scripts(ROOT)
+    names = list(scripts.text) if arguments.all else arguments.names
+    if not names:
+        print("round: no test is named", file=sys.stderr)
+        return 2
+    usual = rounds.usual_of(lines.read(ledger_path())[0])
+    folder = tempfile.mkdtemp(prefix="muster-e2e-run.", dir="/var/tmp")
+    variables = {}
+    if not os.environ.get("MUSTER_IMAGE_CACHE") and len(names) > 1:
+        variables["MUSTER_IMAGE_CACHE"] = f"{folder}/images"
+        os.mkdir(variables["MUSTER_IMAGE_CACHE"])
+    try:
+        return rounds.Round(names, usual, lambda name, logs: run_one(name, {**variables, "MUSTER_E2E_LOGS": str(logs)}),
+                            memory_of_all(arguments.again) if arguments.all else None, lambda name: stands_on.title(scripts.text[name]),
+                            os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp").go()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def memory_of_all(again):
+    """What `all` did with the programs of the build on this commit; a later one is the same where only the ledger changed."""
+    tree = trees.Tree(ROOT)
+    here = {"head": "" if tree.why_not else tree.head(), "programs": trees.programs_digest(build_path())}
+    path = Path(os.environ.get("MUSTER_E2E_STATE") or build_path() / "e2e-all.json")
+    memory = rounds.Memory(path if path.parent.is_dir() else None, here)
+
+    def is_the_same(kept):
+        return kept["programs"] == here["programs"] and (kept["head"] == here["head"] or (
+            not tree.why_not and kept["head"] in tree.history() and tree.only_the_ledger_since(kept["head"])))
+
+    if again:
+        memory.forget()
+    else:
+        memory.load(is_the_same)
+    return memory
 
 
 def record(name, begun, how):
@@ -370,6 +408,7 @@ def main():
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, arguments in (
             (run, [("name", {})]),
+            (round_, [("--all", {"action": "store_true"}), ("--again", {"action": "store_true"}), ("names", {"nargs": "*"})]),
             (status, [("--json", {"action": "store_true"})]),
             (stale, [("names", {"nargs": "*"})]),
             (check, []),

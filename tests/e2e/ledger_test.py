@@ -16,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
 from passes.repository import LedgerTest  # noqa: E402
+from passes.rounds_test import Estimates, KeptLogs, Rounds  # noqa: E402, F401
 from passes.texts_test import Claims, Data  # noqa: E402, F401
 from passes.used_test import Database, Heads  # noqa: E402, F401
 

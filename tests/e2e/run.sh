@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
-# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all|stale [--list] [NAME...]; or says what there is, and what ran: list|status [--json].
-# Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Closes with "N passed, N failed";
-# exit 0 only when none failed, 2 when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such
-# as a mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. An image is built by the
-# first test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER:
-# another build than build/.
+# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]; or says what there is, and what ran:
+# list|status [--json]. Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Exit 0 only
+# when none failed, 2 when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such as a
+# mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. An image is built by the first
+# test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER: another
+# build than build/.
+#
+# Before each test stands how long it usually takes (its newest pass in the ledger; else the median of the others), and how long the rest is
+# likely to take. At the end one table: result, seconds, usual seconds, logs; then "N passed, N failed". A test that failed leaves one folder,
+# which is named: its output, the lab's logs, the machines' consoles, the journals of those that still answer, the controller's database
+# (/var/tmp/muster-e2e-NAME.*; below another folder with MUSTER_E2E_LOGS=FOLDER). ^C, or a signal to this script, goes to the test, which
+# brings its lab down; then come the table and the end. The next `all` goes on there, with the tests that were not run yet, failed ones not
+# among them, as long as the programs and the commit are the same but for the ledger; `all --again` starts over. What `all` did is in
+# e2e-all.json in the build's folder (MUSTER_E2E_STATE=FILE: there), which goes when all were run.
 #
 # What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
 # nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
@@ -48,14 +56,17 @@ known() {
   for n in "$@"; do [[ " ${all[*]} " == *" $n "* ]] || { echo "no such test: $n (tests/e2e/run.sh list)" >&2; bad=1; }; done
   return $bad
 }
-usage="usage: tests/e2e/run.sh NAME...|all|stale [--list] [NAME...]|list|status [--json]   (${all[*]})"
+usage="usage: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]|list|status [--json]   (${all[*]})"
 case "${1:-}" in
   "" | -*) echo "$usage" >&2; exit 2 ;;
   list)
     for n in "${all[@]}"; do printf '%-18s %s\n' "$n" "$(sed -n '2s/^# //p' "$here/$n.sh")"; done
     exit 0 ;;
   status) shift; ledger status "$@"; exit ;;
-  all) set -- "${all[@]}" ;;
+  all)
+    shift
+    [[ $# -eq 0 || "$*" == --again ]] || { echo "$usage" >&2; exit 2; }
+    set -- --all "$@" ;;
   stale)
     shift
     only_list=0
@@ -66,31 +77,6 @@ case "${1:-}" in
     mapfile -t names < <(grep . <<<"$listed")
     [[ ${#names[@]} -gt 0 ]] || { echo "nothing is older than the code"; exit 0; }
     set -- "${names[@]}" ;;
+  *) known "$@" || exit 2 ;;
 esac
-known "$@" || exit 2
-
-scratch=$(mktemp -d /var/tmp/muster-e2e-run.XXXXXX) || exit 2
-trap 'rm -rf "$scratch"' EXIT
-if [[ -z ${MUSTER_IMAGE_CACHE:-} && $# -gt 1 ]]; then
-  MUSTER_IMAGE_CACHE=$scratch/images
-  mkdir "$MUSTER_IMAGE_CACHE"
-fi
-export MUSTER_IMAGE_CACHE=${MUSTER_IMAGE_CACHE:-}
-passed=0
-failed=0
-left_out=0
-for n in "$@"; do
-  echo "==> $n: $(sed -n '2s/^# //p' "$here/$n.sh")"
-  start=$SECONDS
-  status=0
-  ledger run "$n" || status=$?
-  case $status in
-    0) passed=$((passed + 1)); echo "ok    $n ($((SECONDS - start)) s)" ;;
-    77) left_out=$((left_out + 1)); echo "left  $n" ;;
-    *) failed=$((failed + 1)); echo "FAIL  $n ($((SECONDS - start)) s)" ;;
-  esac
-done
-[[ $left_out -eq 0 ]] || echo "$left_out left out"
-echo "$passed passed, $failed failed"
-[[ $failed -eq 0 ]] || exit 1
-[[ $left_out -eq 0 ]] || exit 77
+exec python3 "$here/ledger.py" round "$@"   # in this one's place: a signal to it stops the test that runs
