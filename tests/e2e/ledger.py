@@ -148,15 +148,17 @@ def round_(arguments):
         print("round: no test is named", file=sys.stderr)
         return 2
     usual = rounds.usual_of(lines.read(ledger_path())[0])
+    logs = os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp"
+    os.makedirs(logs, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="muster-e2e-run.", dir="/var/tmp")
     variables = {}
     if not os.environ.get("MUSTER_IMAGE_CACHE") and len(names) > 1:
         variables["MUSTER_IMAGE_CACHE"] = f"{folder}/images"
         os.mkdir(variables["MUSTER_IMAGE_CACHE"])
     try:
-        return rounds.Round(names, usual, lambda name, logs: run_one(name, {**variables, "MUSTER_E2E_LOGS": str(logs)}),
+        return rounds.Round(names, usual, lambda name, kept: run_one(name, {**variables, "MUSTER_E2E_LOGS": str(kept)}),
                             memory_of_all(arguments.again) if arguments.all else None, lambda name: stands_on.title(scripts.text[name]),
-                            os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp").go()
+                            logs).go()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
