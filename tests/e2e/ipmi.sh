@@ -73,5 +73,6 @@ $muster lab break node02 other-guid --heal
 check "its own again" sh -c "$muster power state node02 | grep -qx 'node02: on'"
 
 echo "  lab serve ends; its ipmi_sim do not outlive the lab"
+note_used
 $muster lab down
 check "nothing is left" test -z "$(pgrep -f "$MUSTER_LAB_DIR/")"

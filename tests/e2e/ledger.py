@@ -2,6 +2,8 @@
 """The ledger of end-to-end passes, tests/e2e/passed.jsonl. A line is added only by a test that this program ran (tests/e2e/run.sh calls it).
 
   ledger.py run NAME                   runs tests/e2e/NAME.sh, hands its exit status on, and records a pass, or says why not
+  ledger.py round NAME...              runs several, with an estimate and a table (passes/rounds.py)
+  ledger.py round --all [--again]      runs all, and goes on where the last call on this tree ended; --again: starts over
   ledger.py status [--json]            of each test: passed, older than the code, or never
   ledger.py stale [NAME...]            names of those that are old or never passed, in the order in which to run them
   ledger.py check                      the ledger against git, the heads of the scripts, the pages. Exit 0; 1: something is wrong;
@@ -10,13 +12,15 @@
   ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
   ledger.py drop-strays                takes out the lines whose commit is not in HEAD's history (any more: a rebase, a squash)
   ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
+  ledger.py used FOLDER                what the runs in a controller's folder of state used, as a line has it (passes/used.py)
 
-MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are and
-when a pass is older than the code: tests/e2e/run.sh.
+MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are,
+when a pass is older than the code, and other variables: tests/e2e/run.sh.
 """
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +30,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 sys.dont_write_bytecode = True   # the work tree stays clean
-from passes import aging, lines, pages, stands_on, tree as trees  # noqa: E402
+from passes import aging, lines, pages, rounds, stands_on, tree as trees, used  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,27 +83,43 @@ def state_of(name, tree):
             "programs": digest, "why": "the programs were built from changed files" if dirty else ", ".join(changed[:3])}, None
 
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-
-def run_script(name, accelerator):
-    """Exit status of the test. A signal to this process goes to the test; the terminal's own (^C) is there already."""
-    waited = (*PASSED_ON, signal.SIGCHLD)
+def run_script(name, variables):
+    """Exit status of the test, and the signal that came meanwhile, or 0. A signal to this process goes to the test; the terminal's own
+    (^C) is there already."""
+    waited, stopped = (*rounds.STOPS, signal.SIGCHLD), 0
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
-        child = subprocess.Popen(["/bin/bash", f"tests/e2e/{name}.sh"], cwd=ROOT, env={**os.environ, "MUSTER_E2E_ACCELERATOR": accelerator},
+        child = subprocess.Popen(["/bin/bash", f"tests/e2e/{name}.sh"], cwd=ROOT, env={**os.environ, **variables},
                                  preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
         while child.poll() is None:
             came = signal.sigwaitinfo(waited)
-            if came.si_signo != signal.SIGCHLD and came.si_code <= 0:
-                child.send_signal(came.si_signo)
+            if came.si_signo != signal.SIGCHLD:
+                stopped = came.si_signo
+                if came.si_code <= 0:
+                    child.send_signal(came.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode, stopped
+
+
+def written_by_lib(path):
+    """What lib.sh wrote of a test's runs: a record of what they used for each controller that it looked at."""
+    found = []
+    for row in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            found.append(json.loads(row))
+        except ValueError:
+            continue   # cut off
+    together = used.merged([record for record in found if lines.FIELDS["used"](record)])
+    return {} if together is None else {"used": together}
 
 
 def run(arguments):
-    name = arguments.name
+    return run_one(arguments.name, {})[0]
+
+
+def run_one(name, variables):
+    """Runs a test and records its pass; its exit status, and the signal that came meanwhile, or 0."""
     state, why = state_of(name, trees.Tree(ROOT))
     if state is None:
         print(f"note  a pass of {name} will not be recorded: {why}", file=sys.stderr)
@@ -108,15 +128,57 @@ def run(arguments):
     sys.stderr.flush()
     load, began = os.getloadavg()[0], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="muster-ledger-") as folder:
-        accelerator = Path(folder) / "accelerator"          # lib.sh asks the lab, and writes it there
-        status = run_script(name, str(accelerator))
+        accelerator, recorded = Path(folder) / "accelerator", Path(folder) / "used"    # lib.sh asks the lab, and writes it there
+        status, stopped = run_script(name, {"MUSTER_E2E_ACCELERATOR": str(accelerator), "MUSTER_E2E_USED": str(recorded), **variables})
         seconds = int(time.monotonic() - began)
         said = accelerator.read_text(encoding="utf-8").strip() if accelerator.is_file() else ""
+        more = written_by_lib(recorded)
     if status == 0:
         how = {"seconds": seconds, "cores": len(os.sched_getaffinity(0)), "accelerator": said if said in lines.ACCELERATORS else "unknown",
-               "load": [round(load, 2), round(os.getloadavg()[0], 2)]}
+               "load": [round(load, 2), round(os.getloadavg()[0], 2)], **more}
         print(f"not recorded: {why}" if state is None else record(name, state, how))
-    return status
+        sys.stdout.flush()
+    return status, stopped
+
+
+def round_(arguments):
+    scripts = stands_on.Scripts(ROOT)
+    names = list(scripts.text) if arguments.all else arguments.names
+    if not names:
+        print("round: no test is named", file=sys.stderr)
+        return 2
+    usual = rounds.usual_of(lines.read(ledger_path())[0])
+    logs = os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp"
+    os.makedirs(logs, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="muster-e2e-run.", dir="/var/tmp")
+    variables = {}
+    if not os.environ.get("MUSTER_IMAGE_CACHE") and len(names) > 1:
+        variables["MUSTER_IMAGE_CACHE"] = f"{folder}/images"
+        os.mkdir(variables["MUSTER_IMAGE_CACHE"])
+    try:
+        return rounds.Round(names, usual, lambda name, kept: run_one(name, {**variables, "MUSTER_E2E_LOGS": str(kept)}),
+                            memory_of_all(arguments.again) if arguments.all else None, lambda name: stands_on.title(scripts.text[name]),
+                            logs).go()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def memory_of_all(again):
+    """What `all` did with the programs of the build on this commit; a later one is the same where only the ledger changed."""
+    tree = trees.Tree(ROOT)
+    here = {"head": "" if tree.why_not else tree.head(), "programs": trees.programs_digest(build_path())}
+    path = Path(os.environ.get("MUSTER_E2E_STATE") or build_path() / "e2e-all.json")
+    memory = rounds.Memory(path if path.parent.is_dir() else None, here)
+
+    def is_the_same(kept):
+        return kept["programs"] == here["programs"] and (kept["head"] == here["head"] or (
+            not tree.why_not and kept["head"] in tree.history() and tree.only_the_ledger_since(kept["head"])))
+
+    if again:
+        memory.forget()
+    else:
+        memory.load(is_the_same)
+    return memory
 
 
 def record(name, begun, how):
@@ -135,11 +197,20 @@ def record(name, begun, how):
         return f"not recorded: {error}"
     if own_ledger():
         write_table()
-    count = "" if same else ", which does not count: the tree was changed, before or meanwhile"
-    return f"recorded: {name} on {line['commit'][:9]}, tree {line['tree']}{count}"
+    if not same:
+        return f"recorded: {name} on {line['commit'][:9]}, tree dirty, which does not count: the tree was changed, before or meanwhile"
+    of_short = records_of(lines.read(ledger_path())[0]).get(used.ORDINARY, {}).get("used")
+    notes = used.complaints(stands_on.Scripts(ROOT), trees.Tree(ROOT).files(), {name: line["used"]} if "used" in line else {}, of_short)
+    return "\n".join([f"recorded: {name} on {line['commit'][:9]}, tree clean", *(f"note  {note}" for note in notes)])
 
 
 # ---- what is old
+
+def changed_since(tree, scripts, files, ages, line):
+    """Of what a line's test stands on, the files that changed since that pass."""
+    then = (tree.file_at(line["commit"], f"tests/e2e/{line['name']}.sh") or b"").decode(errors="replace")
+    return ages.changed(line["commit"], scripts.concerns(line["name"], then, files))
+
 
 def standing(names=None):
     """One entry for each test: name, state, and of its newest pass that is not old, or else its newest: date, commit, seconds, changed."""
@@ -155,8 +226,7 @@ def standing(names=None):
             there = line["commit"] in history
             changed = ["a commit that HEAD does not stand on"]
             if there:
-                then = (tree.file_at(line["commit"], f"tests/e2e/{name}.sh") or b"").decode(errors="replace")
-                changed = ages.changed(line["commit"], scripts.concerns(name, then, files))
+                changed = changed_since(tree, scripts, files, ages, line)
             if tree.why_not:
                 changed = [f"not known: {tree.why_not}"]
             if entry["state"] == "never" or not changed:
@@ -202,6 +272,21 @@ def stale(arguments):
 
 # ---- check
 
+def records_of(known):
+    """The lines of newest passes that have a record of what was used."""
+    return {name: line for name, line in pages.passes_of(known).items() if "used" in line}
+
+
+def against_records(tree, scripts, files, known):
+    """Complaints about heads, by the records of passes that are not older than the code."""
+    records, judged = records_of(known), {}
+    ages, history = aging.Ages(tree, tree.head()), tree.history()
+    for name, line in sorted(records.items()):
+        if name in scripts.text and line["commit"] in history and not changed_since(tree, scripts, files, ages, line):
+            judged[name] = line["used"]
+    return used.complaints(scripts, files, judged, records.get(used.ORDINARY, {}).get("used"))
+
+
 def against_git(tree, known):
     """Complaints about lines that git knows better."""
     bad, history, now = [], tree.history(), time.time()
@@ -244,12 +329,13 @@ def check(_):
              "what pages say of the tests": pages.complaints(ROOT, files, scripts, known)}
     if not tree.why_not:
         parts["the ledger's lines and git"] = against_git(tree, known) + (taken_out(tree, known) if own_ledger() else [])
+        parts["what the tests stand on and what their runs used"] = against_records(tree, scripts, files, known)
     for part, bad in parts.items():
         print(f"{'FAIL' if bad else 'ok  '}  {part}")
         for complaint in bad:
             print(f"      {complaint}")
     if tree.why_not:
-        print(f"left out: the ledger's lines and git: {tree.why_not}")
+        print(f"left out: the ledger's lines and git: {tree.why_not}; and what the runs used")
     return 1 if any(parts.values()) else 77 if tree.why_not else 0
 
 
@@ -312,19 +398,28 @@ def uses(arguments):
     return 0
 
 
+def used_(arguments):
+    found = used.of_state(ROOT, arguments.folder)
+    if found is not None:
+        print(json.dumps(found))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=True)
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, arguments in (
             (run, [("name", {})]),
+            (round_, [("--all", {"action": "store_true"}), ("--again", {"action": "store_true"}), ("names", {"nargs": "*"})]),
             (status, [("--json", {"action": "store_true"})]),
             (stale, [("names", {"nargs": "*"})]),
             (check, []),
             (table, [("--write", {"action": "store_true"})]),
             (merge, [("ledgers", {"nargs": "+"})]),
             (drop_strays, []),
-            (uses, [("names", {"nargs": "*"})])):
-        one = verbs.add_parser(verb.__name__.replace("_", "-"))
+            (uses, [("names", {"nargs": "*"})]),
+            (used_, [("folder", {})])):
+        one = verbs.add_parser(verb.__name__.rstrip("_").replace("_", "-"))
         one.set_defaults(run=verb)
         for flag, options in arguments:
             one.add_argument(flag, **options)

@@ -16,7 +16,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
 from passes.repository import LedgerTest  # noqa: E402
+from passes.rounds_test import Estimates, KeptLogs, Rounds  # noqa: E402, F401
 from passes.texts_test import Claims, Data  # noqa: E402, F401
+from passes.used_test import Database, Heads  # noqa: E402, F401
 
 HERE = Path(__file__).resolve().parent
 
@@ -274,7 +276,8 @@ class Forging(LedgerTest):
 
     def test_fields_of_the_wrong_form(self):
         for field, value in (("seconds", "7"), ("tree", "clear"), ("load", [1]), ("date", "2026-01-02"), ("cores", 0),
-                             ("accelerator", "gpu"), ("programs", "z" * 64), ("more", 1)):
+                             ("accelerator", "gpu"), ("programs", "z" * 64), ("more", 1), ("used", {"drivers": []}),
+                             ("used", {**dict.fromkeys(lines.USED, []), "drivers": ["b", "a"]})):
             with self.subTest(field):
                 before = self.repo.rows()
                 self.forge(0, **{field: value})

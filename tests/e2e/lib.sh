@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends. MUSTER_E2E_KEEP=yes: the lab of a
-# test that failed stays up.
+# Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends. What shows why a test failed is
+# kept in one folder, which the last line names: MUSTER_E2E_LOGS, else beside the lab's. MUSTER_E2E_KEEP=yes: the lab of a test that failed
+# stays up.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 for tool in jq sqlite3 curl; do command -v "$tool" >/dev/null || { echo "$tool is missing: scripts/deps.sh test" >&2; exit 1; }; done
@@ -8,30 +9,48 @@ for tool in jq sqlite3 curl; do command -v "$tool" >/dev/null || { echo "$tool i
 muster=${MUSTER_BUILD:-build}/muster   # musterd and the agent are those beside it
 # kept_work: of a test that goes on with the lab that another run of it left.
 work=${kept_work:-$(mktemp -d /var/tmp/muster-e2e.XXXXXX)}
+logs=${MUSTER_E2E_LOGS:-$work-logs}
 export MUSTER_LAB_DIR=$work/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
 
+# What a test that failed leaves behind: logs, reports and the controller's database, the machines' consoles, and what kernels and services of
+# those machines said that still answer, since consoles are quiet about it. Of each file the last 16 MiB; no images, no disks.
+keep() {  # keep FILE NAME
+  [[ -s $1 ]] || return 0
+  mkdir -p "$logs" && tail -c 16M "$1" >"$logs/$2" || true
+}
+keep_logs() {  # keep_logs EXIT-STATUS
+  local file n database=$MUSTER_LAB_DIR/state/muster.db
+  for file in "$work"/*.log "$MUSTER_LAB_DIR"/{*.log,cluster.yaml}; do keep "$file" "$(basename "$file")"; done
+  for file in "$work"/*/report.json; do keep "$file" "$(basename "$(dirname "$file")").json"; done
+  for file in "$MUSTER_LAB_DIR"/nodes/*/*.log; do keep "$file" "$(basename "$(dirname "$file")")-$(basename "$file")"; done
+  for file in "$MUSTER_LAB_DIR"/state/consoles/*.log; do keep "$file" "$(basename "$file" .log)-console-of-bmc.log"; done
+  # As one file, with what is in its write-ahead log.
+  if [[ -s $database ]]; then
+    mkdir -p "$logs"
+    sqlite3 -readonly "$database" ".timeout 10000" ".backup '$logs/muster.db'" 2>/dev/null || cp "$database"* "$logs"/ 2>/dev/null || true
+  fi
+  if [[ $1 -lt 128 ]]; then   # who breaks a test off does not wait for its machines
+    for n in $($muster lab status --json 2>/dev/null | jq -r '.nodes[] | select(.power == "on") | .name'); do
+      mkdir -p "$logs"
+      timeout 10 "$muster" lab ssh "$n" -- sudo dmesg >"$logs/$n-dmesg.log" 2>/dev/null || true
+      timeout 20 "$muster" lab ssh "$n" -- sudo journalctl -b --no-pager -n 3000 >"$logs/$n-journal.log" 2>/dev/null || true
+    done
+  fi
+  [[ -d $logs ]] || return 0
+  [[ ! -f $logs/musterd.log ]] || { echo "--- the end of the controller's log"; tail -n 25 "$logs/musterd.log"; } >&2
+  echo "--- kept: $logs" >&2
+}
 cleanup() {
   local status=$?
   trap - EXIT
   trap : INT TERM   # a second signal does not break this off
   note_accelerator
-  if [[ $status -ne 0 && -d $MUSTER_LAB_DIR ]]; then
-    echo "--- the end of the logs (kept: $work-logs)" >&2
-    mkdir -p "$work-logs"
-    cp "$MUSTER_LAB_DIR"/*.log "$work-logs"/ 2>/dev/null || true
-    for log in "$MUSTER_LAB_DIR"/nodes/*/console.log; do
-      cp "$log" "$work-logs/$(basename "$(dirname "$log")")-console.log" 2>/dev/null || true
-    done
-    cp "$MUSTER_LAB_DIR"/state/muster.db* "$work"/up.log "$work-logs"/ 2>/dev/null || true
-    # What kernels and services of those machines said that still answer: consoles are quiet about it.
-    local n
-    for n in $($muster lab status --json 2>/dev/null | jq -r '.nodes[] | select(.power == "on") | .name'); do
-      timeout 10 "$muster" lab ssh "$n" -- sudo dmesg >"$work-logs/$n-dmesg.log" 2>/dev/null || true
-      timeout 20 "$muster" lab ssh "$n" -- sudo journalctl -b --no-pager -n 3000 >"$work-logs/$n-journal.log" 2>/dev/null || true
-    done
-    tail -n 25 "$work-logs"/musterd.log >&2 2>/dev/null || true
-  fi
+  case $status in
+    0) note_used ;;
+    77) ;;
+    *) keep_logs "$status" ;;
+  esac
   # Jobs the test left, the namespace of a lab among them where one runs in there.
   local job
   for job in $(jobs -p); do kill "$job" 2>/dev/null && wait "$job" 2>/dev/null || true; done
@@ -69,6 +88,11 @@ unpack_archive() {  # unpack_archive FOLDER: sets unpacked
 note_accelerator() {
   [[ -n ${MUSTER_E2E_ACCELERATOR:-} && ! -s $MUSTER_E2E_ACCELERATOR && -d $MUSTER_LAB_DIR ]] || return 0
   $muster lab status --json 2>/dev/null | jq -r '.accel // empty' >"$MUSTER_E2E_ACCELERATOR" 2>/dev/null || true
+}
+# What the controller's runs used, for the ledger. A test that ends its lab itself calls it before.
+note_used() {
+  [[ -n ${MUSTER_E2E_USED:-} && -s $MUSTER_LAB_DIR/state/muster.db ]] || return 0
+  python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" >>"$MUSTER_E2E_USED" || true
 }
 check() {  # check DESCRIPTION COMMAND...
   local what=$1

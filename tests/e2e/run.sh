@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
-# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all|stale [--list] [NAME...]; or says what there is, and what ran: list|status [--json].
-# Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Closes with "N passed, N failed";
-# exit 0 only when none failed, 2 when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such
-# as a mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. An image is built by the
-# first test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER:
-# another build than build/.
+# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]; or says what there is, and what ran:
+# list|status [--json]. Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Exit 0 only
+# when none failed, 2 when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such as a
+# mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. An image is built by the first
+# test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER: another
+# build than build/.
+#
+# Before each test stands how long it usually takes (its newest pass in the ledger; else the median of the others), and how long the rest is
+# likely to take. At the end one table: result, seconds, usual seconds, logs; then "N passed, N failed". A test that failed leaves one folder,
+# which is named: its output, the lab's logs, the machines' consoles, the journals of those that still answer, the controller's database
+# (/var/tmp/muster-e2e-NAME.*; below another folder with MUSTER_E2E_LOGS=FOLDER). ^C, or a signal to this script, goes to the test, which
+# brings its lab down; then come the table and the end. The next `all` goes on there, with the tests that were not run yet, failed ones not
+# among them, as long as the programs and the commit are the same but for the ledger; `all --again` starts over. What `all` did is in
+# e2e-all.json in the build's folder (MUSTER_E2E_STATE=FILE: there), which goes when all were run.
 #
 # What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
 # nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
 # table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
-# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; a seal over the line and the one before it.
+# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used (not where
+# there was no controller, and not in older lines); a seal over the line and the one before it.
 # Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
 # reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
 # do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,
@@ -25,8 +34,14 @@
 # exist. So a change in most product folders ages the general tests and no special one: a special test that is current says that what it is
 # about has not changed since, and not that nothing else which it runs through has. base/, which everything stands on, and lib.sh age no
 # test at all; with a broken helper of lib.sh the next test that runs fails. `stale` runs what never passed, in the order of `list`, then
-# what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended. `tests/e2e/ledger.py check`,
-# in test.sh, holds all of this to it.
+# what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended.
+#
+# What was used. A pass whose line has that record, and that is not old, is held against the head: it has to name each power driver, storage
+# engine and playbook that was used; each image recipe, acceptance profile and step module too, unless the newest pass of `short` used it (then
+# it is on the way that all nodes go); and no path that is only about those which were not used, nor are in the spec. Either is corrected in the
+# head, which ages nothing unless a file that is now named changed since. What a run uses where the record does not show it (a controller in a
+# machine of the lab, a program beside the controller) is named in the head's `# beside the record: PATH...`, which says of a test the same as
+# `# stands on:`. Lines without the record are held against nothing. `tests/e2e/ledger.py check`, in test.sh, holds all of this to it.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 here=tests/e2e
@@ -41,14 +56,17 @@ known() {
   for n in "$@"; do [[ " ${all[*]} " == *" $n "* ]] || { echo "no such test: $n (tests/e2e/run.sh list)" >&2; bad=1; }; done
   return $bad
 }
-usage="usage: tests/e2e/run.sh NAME...|all|stale [--list] [NAME...]|list|status [--json]   (${all[*]})"
+usage="usage: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]|list|status [--json]   (${all[*]})"
 case "${1:-}" in
   "" | -*) echo "$usage" >&2; exit 2 ;;
   list)
     for n in "${all[@]}"; do printf '%-18s %s\n' "$n" "$(sed -n '2s/^# //p' "$here/$n.sh")"; done
     exit 0 ;;
   status) shift; ledger status "$@"; exit ;;
-  all) set -- "${all[@]}" ;;
+  all)
+    shift
+    [[ $# -eq 0 || "$*" == --again ]] || { echo "$usage" >&2; exit 2; }
+    set -- --all "$@" ;;
   stale)
     shift
     only_list=0
@@ -59,31 +77,6 @@ case "${1:-}" in
     mapfile -t names < <(grep . <<<"$listed")
     [[ ${#names[@]} -gt 0 ]] || { echo "nothing is older than the code"; exit 0; }
     set -- "${names[@]}" ;;
+  *) known "$@" || exit 2 ;;
 esac
-known "$@" || exit 2
-
-scratch=$(mktemp -d /var/tmp/muster-e2e-run.XXXXXX) || exit 2
-trap 'rm -rf "$scratch"' EXIT
-if [[ -z ${MUSTER_IMAGE_CACHE:-} && $# -gt 1 ]]; then
-  MUSTER_IMAGE_CACHE=$scratch/images
-  mkdir "$MUSTER_IMAGE_CACHE"
-fi
-export MUSTER_IMAGE_CACHE=${MUSTER_IMAGE_CACHE:-}
-passed=0
-failed=0
-left_out=0
-for n in "$@"; do
-  echo "==> $n: $(sed -n '2s/^# //p' "$here/$n.sh")"
-  start=$SECONDS
-  status=0
-  ledger run "$n" || status=$?
-  case $status in
-    0) passed=$((passed + 1)); echo "ok    $n ($((SECONDS - start)) s)" ;;
-    77) left_out=$((left_out + 1)); echo "left  $n" ;;
-    *) failed=$((failed + 1)); echo "FAIL  $n ($((SECONDS - start)) s)" ;;
-  esac
-done
-[[ $left_out -eq 0 ]] || echo "$left_out left out"
-echo "$passed passed, $failed failed"
-[[ $failed -eq 0 ]] || exit 1
-[[ $left_out -eq 0 ]] || exit 77
+exec python3 "$here/ledger.py" round "$@"   # in this one's place: a signal to it stops the test that runs

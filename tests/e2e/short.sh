@@ -55,6 +55,7 @@ check "the BMC password is in no log and no report" nowhere_in "${secret##*:}" "
 check "no join token is in the controller's log" nowhere_in -E 'muster.token=[0-9a-f]{16}' "$MUSTER_LAB_DIR"/musterd.log
 check "no private key is in a log or report" nowhere_in -E 'BEGIN (OPENSSH |EC )?PRIVATE KEY' "$MUSTER_LAB_DIR"/*.log "$work/report"
 
+note_used
 $muster lab down
 left() { ip netns list | grep -q '^muster-quickstart' || pgrep -f "$MUSTER_LAB_DIR/" >/dev/null; }
 if left; then die "something is left behind: $(pgrep -af "$MUSTER_LAB_DIR/")"; fi

@@ -31,5 +31,6 @@ release() {  # release VERSION CODENAME SOURCES-FILE ENTRIES
 }
 release 24.04 noble /etc/apt/sources.list.d/ubuntu.sources 1
 kill "$archive_server" && wait "$archive_server" || true
+note_used
 $muster lab down
 release 22.04 jammy /etc/apt/sources.list 3

@@ -17,7 +17,9 @@ from .tree import sha256
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 ACCELERATORS = ("tcg", "kvm", "none", "unknown")   # none: no machine was started; unknown: the lab was not asked in time
+USED = ("drivers", "engines", "images", "modules", "playbooks")   # what runs used (used.py)
 HEX = re.compile(r"[0-9a-f]+")
+NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
 
 
 class Broken(Exception):
@@ -51,6 +53,12 @@ def _date(value):
         return False
 
 
+def _used(value):
+    return (isinstance(value, dict) and set(value) == set(USED)
+            and all(isinstance(names, list) and all(isinstance(n, str) and NAME.fullmatch(n) for n in names) and names == sorted(set(names))
+                    for names in value.values()))
+
+
 FIELDS = {
     "name": lambda v: isinstance(v, str) and re.fullmatch(r"[a-z0-9][a-z0-9-]*", v) is not None,
     "date": _date,
@@ -62,8 +70,10 @@ FIELDS = {
     "cores": lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0,
     "accelerator": lambda v: v in ACCELERATORS,
     "load": lambda v: isinstance(v, list) and len(v) == 2 and all(_number(n) for n in v),
+    "used": _used,
     "seal": lambda v: _digest(v, 64),
 }
+MAY_LACK = {"used"}   # a test without a controller of its own, and lines from before there was such a record
 
 
 def time_of(date):
@@ -84,7 +94,7 @@ def parse(text):
             bad.append(f"line {number} is no JSON object")
             before = "?"
             continue
-        wrong = sorted(set(line) ^ set(FIELDS)) + sorted(k for k in FIELDS if k in line and not FIELDS[k](line[k]))
+        wrong = sorted((set(line) ^ set(FIELDS)) - (MAY_LACK - set(line))) + sorted(k for k in FIELDS if k in line and not FIELDS[k](line[k]))
         if wrong:
             bad.append(f"line {number}: missing, unknown or of the wrong form: {', '.join(wrong)}")
             before = str(line.get("seal"))

@@ -98,7 +98,8 @@ class Repository:
             (self.root / f"build/{name}").chmod(0o755)
 
     def command(self, *arguments, **more):
-        return subprocess.run(arguments, cwd=self.root, env={**os.environ, **WHO, **more}, capture_output=True, text=True)
+        env = {**os.environ, **WHO, "MUSTER_E2E_LOGS": str(self.root / "build/logs"), **more}
+        return subprocess.run(arguments, cwd=self.root, env=env, capture_output=True, text=True)
 
     def ledger(self, *arguments, **more):
         return self.command(sys.executable, "tests/e2e/ledger.py", *arguments, **more)

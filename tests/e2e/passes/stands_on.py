@@ -23,6 +23,9 @@ UNTESTED = {
 }
 AGES_NOTHING = ("base", "host", "sys")   # everything stands on it: short, bmc, reimage, adopt and stack name it, and are run for it
 DRIVER_FILES = {"ssh": "controller/power/in_band*", "sakura-phy": "controller/power/sakura/*"}
+FILES_OF = {"drivers": lambda name: [DRIVER_FILES.get(name, f"controller/power/{name}*")],
+            "engines": lambda name: [f"controller/engines/{name}*", f"agent/storage/{name}*"],
+            "playbooks": lambda name: [f"playbooks/{name}.yaml"]}
 PAGE = "docs/first-cluster.md"
 
 
@@ -47,13 +50,20 @@ def head_of(text):
     return lines[:end]
 
 
+def _patterns(text, words):
+    """The patterns of a head's lines that begin with these words."""
+    return [pattern for line in head_of(text) if line.startswith(f"# {words}: ")
+            for word in line.split(": ", 1)[1].split() for pattern in braces(word)]
+
+
+def beside_the_record(text):
+    """Of what a test stands on, that which no record of its runs shows (used.py)."""
+    return _patterns(text, "beside the record")
+
+
 def named(text):
-    """The patterns of the `# stands on:` lines in a script's head."""
-    found = []
-    for line in head_of(text):
-        if line.startswith("# stands on: "):
-            found += [pattern for word in line[len("# stands on: "):].split() for pattern in braces(word)]
-    return found
+    """What a script's head says that it stands on."""
+    return _patterns(text, "stands on") + beside_the_record(text)
 
 
 def weakened_by(text):
@@ -172,18 +182,20 @@ def uses(root, text, shipped):
 # ---- what check asks of the heads
 
 def _needed(used):
-    for driver in sorted(used.drivers):
-        yield f"driver {driver}", [DRIVER_FILES.get(driver, f"controller/power/{driver}*")]
-    for engine in sorted(used.engines):
-        yield f"engine {engine}", [f"controller/engines/{engine}*", f"agent/storage/{engine}*"]
-    for playbook in sorted(used.playbooks):
-        yield f"playbook {playbook}", [f"playbooks/{playbook}.yaml"]
+    for kind, patterns in FILES_OF.items():
+        for name in sorted(getattr(used, kind)):
+            yield f"{kind[:-1]} {name}", patterns(name)
+
+
+def shipped_in(files):
+    """Names of the tree's playbooks."""
+    return {path.split("/")[1][:-len(".yaml")] for path in files if re.fullmatch(r"playbooks/[^/]+\.yaml", path)}
 
 
 def complaints(scripts, files):
     """What is wrong with the heads, over the files of the tree."""
     bad = []
-    shipped = {path.split("/")[1][:-len(".yaml")] for path in files if re.fullmatch(r"playbooks/[^/]+\.yaml", path)}
+    shipped = shipped_in(files)
     for name, text in scripts.text.items():
         here, paths = f"tests/e2e/{name}.sh", scripts.paths[name]
         if not paths:
