@@ -10,7 +10,7 @@ lab_up
 up_begins
 up_ends 0
 installs() { journal "select count(*) from plan where kind = 'install' or kind = 'reimage'"; }
-installs_before=$(installs)   # more than one where the bring-up had to plan anew
+installs_before=$(installs)   # more than one where the bring-up had to plan again
 slot() { node_ssh node02 findmnt -n -o SOURCE /; }
 boot() { node_ssh node02 cat /proc/sys/kernel/random/boot_id; }
 resets() { grep 'node02' "$MUSTER_LAB_DIR/bmc.log" | grep -c "\"ResetType\":\"$1\"" || true; }

@@ -1,4 +1,4 @@
-// Work in a process whose mounts nobody else sees.
+// Work in a process with mounts of its own.
 #pragma once
 
 #include <sched.h>
