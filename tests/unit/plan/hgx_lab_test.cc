@@ -185,7 +185,7 @@ TEST_CASE("every speed that quick or standard requires of the small reference cl
         if (!step.contains("expect") || !step["expect"].is_object()) continue;
         for (const auto& [metric, limits] : step["expect"].items())
           for (const Json& limit : limits.is_array() ? limits : Json::array({limits})) {
-            if (!limit.value("unit", "").ends_with("/s")) continue;
+            if (!limit.is_object() || !limit.value("unit", "").ends_with("/s")) continue;
             if (!limit.contains("min") && !limit.contains("degraded_below")) continue;
             CAPTURE(node, id, metric);
             CHECK(limit.value("set_by", "") == "lab");
