@@ -70,14 +70,14 @@ loads_only_glibc() {  # loads_only_glibc SUITE
   [[ -n $loaded && -z $(comm -23 <(sort -u <<<"$loaded") "$work/glibc-$1") ]]
 }
 # All files of the hosts with their times, and all processes; less what a login itself leaves: sshd, sudo and PAM write there.
-# Folders in which a plain user makes a private one keep everything but their own time; the size of a folder changes when an overlay copies it up.
+# /dev/tty is this machine's own. Folders in which a plain user makes a private one keep everything but their own time; the size of a folder changes when an overlay copies it up.
 listing() {  # listing NAME...
   local name
   for name in "$@"; do
     on "$name" sh -c 'find / /run /tmp /dev /dev/shm /sys/class /var/tmp -xdev \( -type d -printf "%p d %m %u %T@\n" \) -o -printf "%p %y %m %u %s %T@ %l\n" 2>/dev/null | sort -u; ps -eo args=' |
       grep -v -e '^/var/log/\(wtmp\|lastlog\|btmp\|faillog\|wtmp.db\) ' -e '^/var/log d ' -e '^/run/sudo' -e '^/run/motd.dynamic ' -e '^/run d ' -e '^/run/utmp' -e '^/var/lib/lastlog' \
         -e '^ps -eo' -e '^sh -c find' -e '^sort -u' -e '^/proc' |
-      sed -E -e 's#^(/dev/shm|/tmp|/var/tmp) d ([0-9]+ \S+) \S+#\1 d \2#' -e "s/^/$name /"
+      sed -E -e 's#^(/dev/tty c .*) \S+ #\1#' -e 's#^(/dev/shm|/tmp|/var/tmp) d ([0-9]+ \S+) \S+#\1 d \2#' -e "s/^/$name /"
   done
 }
 same_as_before() { listing "${live[@]}" >"$work/after"; cmp -s "$work/before" "$work/after"; }
