@@ -1,7 +1,10 @@
 #!/bin/bash
 # Real sudo whose PAM takes its time: one call of 5 s, and one that takes longer than anyone waits.
 . "$SRC/tests/field/ssh/reached.sh"
-wait_for() { sed -i -e '/pam_exec/d' -e "\$a session required pam_exec.so quiet /bin/sleep $1" "$root/etc/pam.d/sudo"; }
+wait_for() {
+  sed -i '/pam_exec/d' "$root/etc/pam.d/sudo"
+  echo "session required pam_exec.so quiet /bin/sleep $1" >> "$root/etc/pam.d/sudo"
+}
 wait_for 5
 in_root sh -c 'echo "Defaults logfile=/run/sudo.log" >> /etc/sudoers.d/ops'
 serves
