@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # strangers on the network (thieves, polling, an impostor, floods, shared files, images), the root of a node (forged events, floods, a revoked poll), a user of it
-# stands on: agent/core/{agent,identity}* agent/link/http_link* agent/steps/disk/mount_flags* agent/storage/{nfs,parts}* controller/*
+# stands on: agent/core/{agent,identity}* agent/link/http_link* agent/storage/{nfs,parts}* controller/*
 # stands on: agent/steps/accounts* agent/steps/files agent/steps/system/user* base/{event_kind,printable}* tests/field/doors/root-writes-in-user-folder
 # stands on: controller/engines/{local_engine,nfs_engine}* controller/image/service/image_service* controller/options controller/ports/{run_ports,store}*
 # stands on: controller/power/redfish* controller/{api,boot,executor,link,nodes,run,store,trust} playbooks/base.yaml playbooks/firewall.yaml
