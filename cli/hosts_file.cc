@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "base/plural.h"
 #include "base/lower.h"
+#include "base/plural.h"
 #include "base/split.h"
 #include "cli/destination.h"
 #include "cli/host_entry.h"

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/plural.h"
 #include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/name_ranges.h"
+#include "base/plural.h"
 #include "base/split.h"
 #include "base/wrapped.h"
 #include "cli/terminal.h"

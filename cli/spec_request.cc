@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "base/plural.h"
 #include "base/digest.h"
 #include "base/json_at.h"
 #include "base/name_ranges.h"
+#include "base/plural.h"
 #include "cli/shown_preview.h"
 #include "cli/spec_file.h"
 #include "cli/terminal.h"

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "base/plural.h"
 #include "base/digest.h"
+#include "base/plural.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/whole_spec.h"

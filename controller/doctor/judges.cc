@@ -7,8 +7,8 @@
 #include <iterator>
 #include <utility>
 
-#include "base/plural.h"
 #include "base/name_ranges.h"
+#include "base/plural.h"
 #include "base/scan.h"
 #include "base/split.h"
 

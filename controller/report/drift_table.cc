@@ -1,8 +1,8 @@
 // Drift in the HTML report: a table per group with the properties that differ or were not read everywhere.
 #include <fmt/format.h>
 
-#include "base/split.h"
 #include "base/plural.h"
+#include "base/split.h"
 #include "controller/report/markup.h"
 
 namespace muster::markup {

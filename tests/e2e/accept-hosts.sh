@@ -70,7 +70,8 @@ loads_only_glibc() {  # loads_only_glibc SUITE
   [[ -n $loaded && -z $(comm -23 <(sort -u <<<"$loaded") "$work/glibc-$1") ]]
 }
 # All files of the hosts with their times, and all processes; less what a login itself leaves: sshd, sudo and PAM write there.
-# /dev/tty is this machine's own. Folders in which a plain user makes a private one keep everything but their own time; the size of a folder changes when an overlay copies it up.
+# /dev/tty is this machine's own.
+# Folders in which a plain user makes a private one keep everything but their own time; the size of a folder changes when an overlay copies it up.
 listing() {  # listing NAME...
   local name
   for name in "$@"; do
