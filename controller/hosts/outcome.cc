@@ -55,7 +55,9 @@ int exit_of(const std::vector<HostOutcome>& hosts, bool cancelled) {
   const size_t accepted = count(hosts, HostVerdict::accepted), degraded = count(hosts, HostVerdict::degraded);
   if (accepted == hosts.size()) return 0;
   if (accepted + degraded == hosts.size()) return 5;
-  return accepted + degraded == 0 && count(hosts, HostVerdict::failed) > 0 ? 1 : 3;
+  // Beside jobs a sound host is only looked at: one that failed does not make the others' result worthless.
+  const size_t sound = accepted + degraded + count(hosts, HostVerdict::looked_at);
+  return sound == 0 && count(hosts, HostVerdict::failed) > 0 ? 1 : 3;
 }
 
 bool all_looked_at(const std::vector<HostOutcome>& hosts) {

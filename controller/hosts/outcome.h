@@ -36,7 +36,7 @@ struct HostOutcome {
 HostOutcome outcome_of(const NodeReport& node, bool cancelled);
 
 // Returns the exit code: 0 all accepted; 5 all work and some are degraded; 3 some are not accepted, or only
-// looked at; 1 none is accepted and one failed, or the session was cancelled.
+// looked at; 1 one failed and none is accepted, degraded or looked at, or the session was cancelled.
 int exit_of(const std::vector<HostOutcome>& hosts, bool cancelled);
 // Returns the word for that exit code: "accepted", "degraded", "partial", "failed"; "looked_at" if that is
 // all that was done with every host.

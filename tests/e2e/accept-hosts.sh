@@ -266,6 +266,7 @@ check "nothing is left" nothing_left
 hosts=$dir/hosts.txt
 got=0
 accept --beside-jobs --json >"$work/json" || got=$?
+verdicts
 check "beside jobs the busy one is looked at, and not accepted" verdict_is node04 looked_at
 check "none is accepted" jq -e 'all(.hosts[]; .verdict != "accepted")' "$work/json"
 check "and it is exit 3" test $got = 3

@@ -87,6 +87,7 @@ TEST_CASE("hosts: exit codes", "[hosts]") {
     CHECK(exit_of({host(alone)}, false) == 3);
   CHECK(exit_of({host(V::accepted)}, true) == 1);
   CHECK(exit_of({host(V::accepted), host(V::looked_at)}, false) == 3);
+  CHECK(exit_of({host(V::looked_at), host(V::failed)}, false) == 3);
   CHECK(verdict_word(3, {host(V::looked_at), host(V::looked_at)}) == "looked_at");
   CHECK(verdict_word(3, {host(V::looked_at), host(V::busy)}) == "partial");
   CHECK(verdict_word(3, {}) == "partial");
