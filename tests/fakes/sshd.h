@@ -42,7 +42,10 @@ struct Sshd {
     std::ofstream(dir / "config") << more << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey "
                                   << (dir / "host").string() << "\nAuthorizedKeysFile "
                                   << (dir / "authorized").string()
-                                  << "\nStrictModes no\nUsePAM no\nPidFile none\n";
+                                  << "\nStrictModes no\nUsePAM no\nPidFile none\n"
+                                  // bash reads ~/.bashrc for sshd's commands: what this account has there
+                                  // (version managers that wait for a lock, say) is not part of a test.
+                                  << "SetEnv HOME=" << dir.string() << "\n";
     pid = fork();
     if (pid == 0) {
       execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", (dir / "config").c_str(), "-E",
