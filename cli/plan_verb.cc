@@ -1,5 +1,6 @@
 // muster plan, approve, reimage, rollback, accept, drain, undrain: show or carry out one plan.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,14 +17,18 @@ namespace {
 
 struct PlanFlags {
   std::string nodes, limit, spec, profile, kind = "auto", digest, report = "muster-report";
-  std::vector<std::string> force;
+  std::vector<std::string> force;  // each NODES
   Approval approval;
-  std::string forced;  // NODES
   bool detach = false, reimage = false, through_ram = false, live = false;
 };
 
-Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes) {
-  Json out = {{"kind", flags.kind}, {"nodes", nodes}, {"force", flags.force}};
+Result<std::vector<std::string>> forced_nodes(const PlanFlags& flags) {
+  return node_list(fmt::format("{}", fmt::join(flags.force, ",")));
+}
+
+Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes,
+                  const std::vector<std::string>& forced) {
+  Json out = {{"kind", flags.kind}, {"nodes", nodes}, {"force", forced}};
   if (flags.through_ram) out["through_ram"] = true;
   if (flags.reimage) out["reimage"] = true;
   return out;
@@ -33,8 +38,10 @@ void show_plan(Context& context, const PlanFlags& flags) {
   if (flags.live) return complain(context, fail(Code::invalid, "--live needs SPEC"));
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
+  const auto forced = forced_nodes(flags);
+  if (!forced.ok()) return complain(context, forced.error());
   Api api(context);
-  const auto planned = api.post(plan_route(context), plan_request(flags, *nodes));
+  const auto planned = api.post(plan_route(context), plan_request(flags, *nodes, *forced));
   if (!planned.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
     return complain(context, planned.error(), api.details());
@@ -55,10 +62,12 @@ void show_plan_of_file(Context& context, const PlanFlags& flags) {
     return complain(context, fail(Code::invalid, "--kind is for the stored spec: omit SPEC, or --kind"));
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
+  const auto forced = forced_nodes(flags);
+  if (!forced.ok()) return complain(context, forced.error());
   const auto text = spec_to_send(context, flags.spec);
   if (!text) return;
   const auto preview = request_preview(
-      context, {*text, flags.spec, *nodes, flags.force, flags.reimage, flags.through_ram, flags.live});
+      context, {*text, flags.spec, *nodes, *forced, flags.reimage, flags.through_ram, flags.live});
   if (preview) show_preview(context, *preview);
 }
 
@@ -84,7 +93,7 @@ void carry_out(Context& context, const PlanFlags& flags, const std::string& kind
   goal.profile = flags.profile;
   goal.kind = kind;
   goal.nodes = *nodes;
-  const auto forced = node_list(flags.forced);
+  const auto forced = forced_nodes(flags);
   if (!forced.ok()) return complain(context, forced.error());
   goal.force = *forced;
   goal.through_ram = flags.through_ram;
@@ -95,7 +104,7 @@ void carry_out(Context& context, const PlanFlags& flags, const std::string& kind
 
 void force_option(Verb& verb, PlanFlags& flags) {
   verb.add_option(
-      "--force", &flags.forced,
+      "--force", &flags.force,
       "NODES: include these nodes even if a storage section stops without them, their hardware differs from "
       "the spec, or a different machine now uses their name; the plan shows which applies");
 }
@@ -119,9 +128,9 @@ void add_plan(Verb& app, Context& context) {
   verb.add_option("--kind", &flags->kind,
                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
       .shows_default();
-  verb.add_option("--limit", &flags->nodes, "plan only these nodes");
+  verb.add_option("--limit", &flags->nodes, "plan only these nodes, e.g. gpu[01-04],gpu07");
   verb.add_option("--force", &flags->force,
-                  "plan these nodes even if nothing changed, install them even if their hardware differs "
+                  "NODES: plan these nodes even if nothing changed, install them even if their hardware differs "
                   "from the spec or a different machine now uses their name, or start a storage "
                   "section from an old copy of its metadata; the plan shows which applies");
   verb.add_flag("--reimage", &flags->reimage,

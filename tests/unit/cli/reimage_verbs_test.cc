@@ -3,6 +3,7 @@
 #include "cli/follow.h"
 #include "tests/catch.h"
 #include "tests/fakes/muster_command.h"
+#include "tests/fakes/temp_dir.h"
 
 using namespace muster;
 using namespace muster::cli;
@@ -29,6 +30,25 @@ TEST_CASE("reimage and rollback take nodes, and what is forced by name", "[cli]"
   }
   CHECK(exit_of({"reimage", "gpu01", "--through-ram"}) == kFailed);
   CHECK(exit_of({"rollback", "gpu01", "--through-ram"}) == kUsage);
+}
+
+TEST_CASE("plan takes lists of nodes, those that are forced among them", "[cli]") {
+  TempDir dir;
+  const std::string spec = dir.path("cluster.yaml");
+  dir.write("cluster.yaml", "cluster: lab\n");
+  for (const auto& what : {std::vector<std::string>{"plan"}, {"plan", spec}}) {
+    for (const char* option : {"--limit", "--force"}) {
+      CAPTURE(what.size(), option);
+      const auto with = [&](std::vector<std::string> more) {
+        auto all = what;
+        all.insert(all.end(), more.begin(), more.end());
+        return exit_of(all);
+      };
+      CHECK(with({option, "gpu[3-1]"}) == kUsage);
+      CHECK(with({option, "gpu01,gpu[03-04]"}) == kFailed);
+    }
+  }
+  CHECK(exit_of({"plan", "--force", "gpu01", "--force", "gpu02"}) == kFailed);
 }
 
 TEST_CASE("up re-images what runs an older build only when it is said", "[cli]") {
