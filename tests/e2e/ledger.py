@@ -12,7 +12,8 @@
   ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
   ledger.py drop-strays                takes out the lines whose commit is not in HEAD's history (any more: a rebase, a squash)
   ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
-  ledger.py used FOLDER                what the runs in a controller's folder of state used, as a line has it (passes/used.py)
+  ledger.py used FOLDER                what the runs in a controller's folder of state used, and how they spent their seconds, as a line has
+                                       it (passes/used.py, passes/spent.py)
 
 MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are,
 when a pass is older than the code, and other variables: tests/e2e/run.sh.
@@ -30,7 +31,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 sys.dont_write_bytecode = True   # the work tree stays clean
-from passes import aging, lines, pages, rounds, stands_on, tree as trees, used  # noqa: E402
+from passes import aging, lines, pages, rounds, spent, stands_on, tree as trees, used  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -103,15 +104,18 @@ def run_script(name, variables):
 
 
 def written_by_lib(path):
-    """What lib.sh wrote of a test's runs: a record of what they used for each controller that it looked at."""
-    found = []
+    """What lib.sh wrote of a test's runs: for each controller that it looked at, records of what they used and how they spent their time."""
+    found = {"used": [], "spent": []}
     for row in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
-            found.append(json.loads(row))
+            records = json.loads(row)
         except ValueError:
             continue   # cut off
-    together = used.merged([record for record in found if lines.FIELDS["used"](record)])
-    return {} if together is None else {"used": together}
+        for key, known in found.items():
+            if isinstance(records, dict) and lines.FIELDS[key](records.get(key)):
+                known.append(records[key])
+    together = {"used": used.merged(found["used"]), "spent": spent.added(found["spent"])}
+    return {key: record for key, record in together.items() if record is not None}
 
 
 def run(arguments):
@@ -399,8 +403,8 @@ def uses(arguments):
 
 
 def used_(arguments):
-    found = used.of_state(ROOT, arguments.folder)
-    if found is not None:
+    found = {"used": used.of_state(ROOT, arguments.folder), "spent": spent.of_state(arguments.folder)}
+    if None not in found.values():
         print(json.dumps(found))
     return 0
 

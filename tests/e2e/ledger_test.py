@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
 from passes.repository import LedgerTest  # noqa: E402
 from passes.rounds_test import Estimates, KeptLogs, Rounds  # noqa: E402, F401
+from passes.spent_test import Journal, Records  # noqa: E402, F401
 from passes.texts_test import Claims, Data  # noqa: E402, F401
 from passes.used_test import Database, Heads  # noqa: E402, F401
 
@@ -37,7 +38,7 @@ class Recording(LedgerTest):
         self.assertEqual((line["name"], line["commit"], line["tree"]), ("alpha", self.repo.git("rev-parse", "HEAD"), "clean"))
         self.assertEqual(line["script"], trees.sha256((self.repo.root / "tests/e2e/alpha.sh").read_bytes()))
         self.assertEqual((line["accelerator"], len(line["load"])), ("tcg", 2))
-        self.assertIn(f"| `alpha` | {line['date'][:10]} | {line['commit'][:9]} | {line['seconds']} s | tcg",
+        self.assertIn(f"| `alpha` | {line['date'][:10]} | {line['commit'][:9]} | {line['seconds']} s |  |  |  |  | tcg",
                       (self.repo.root / trees.PAGE).read_text())
         self.assertIn("Never passed: `beta`.", (self.repo.root / trees.PAGE).read_text())
         self.fine()
@@ -277,7 +278,8 @@ class Forging(LedgerTest):
     def test_fields_of_the_wrong_form(self):
         for field, value in (("seconds", "7"), ("tree", "clear"), ("load", [1]), ("date", "2026-01-02"), ("cores", 0),
                              ("accelerator", "gpu"), ("programs", "z" * 64), ("more", 1), ("used", {"drivers": []}),
-                             ("used", {**dict.fromkeys(lines.USED, []), "drivers": ["b", "a"]})):
+                             ("used", {**dict.fromkeys(lines.USED, []), "drivers": ["b", "a"]}), ("spent", {"boots": 1}),
+                             ("spent", {**dict.fromkeys(lines.SPENT, 0), "steps": 1.5})):
             with self.subTest(field):
                 before = self.repo.rows()
                 self.forge(0, **{field: value})

@@ -89,7 +89,8 @@ note_accelerator() {
   [[ -n ${MUSTER_E2E_ACCELERATOR:-} && ! -s $MUSTER_E2E_ACCELERATOR && -d $MUSTER_LAB_DIR ]] || return 0
   $muster lab status --json 2>/dev/null | jq -r '.accel // empty' >"$MUSTER_E2E_ACCELERATOR" 2>/dev/null || true
 }
-# What the controller's runs used, for the ledger. A test that ends its lab itself calls it before.
+# What the controller's runs used, and how they spent their seconds, for the ledger. A test that ends its lab itself calls it before: once for
+# each lab, since the seconds of all are added.
 note_used() {
   [[ -n ${MUSTER_E2E_USED:-} && -s $MUSTER_LAB_DIR/state/muster.db ]] || return 0
   python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" >>"$MUSTER_E2E_USED" || true

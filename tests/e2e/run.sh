@@ -17,8 +17,8 @@
 # What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
 # nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
 # table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
-# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used (not where
-# there was no controller, and not in older lines); a seal over the line and the one before it.
+# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used, and how they
+# spent their seconds (neither where there was no controller, nor in older lines); a seal over the line and the one before it.
 # Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
 # reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
 # do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,
@@ -35,6 +35,11 @@
 # about has not changed since, and not that nothing else which it runs through has. base/, which everything stands on, and lib.sh age no
 # test at all; with a broken helper of lib.sh the next test that runs fails. `stale` runs what never passed, in the order of `list`, then
 # what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended.
+#
+# What was spent. From the journal of each controller: boots, how often its runs booted a machine; booting, the seconds in which at least one
+# machine was on its way up; steps, those in which none was, and a run had another action open. Several controllers of one test are added up.
+# The table has the rest of the pass, too: building images, the lab, the script's own commands. What is not in it, such as a machine that the
+# script restarts: the head of tests/e2e/passes/spent.py.
 #
 # What was used. A pass whose line has that record, and that is not old, is held against the head: it has to name each power driver, storage
 # engine and playbook that was used; each image recipe, acceptance profile and step module too, unless the newest pass of `short` used it (then

@@ -18,6 +18,7 @@ from .tree import sha256
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 ACCELERATORS = ("tcg", "kvm", "none", "unknown")   # none: no machine was started; unknown: the lab was not asked in time
 USED = ("drivers", "engines", "images", "modules", "playbooks")   # what runs used (used.py)
+SPENT = ("boots", "booting", "steps")   # how runs spent their seconds (spent.py)
 HEX = re.compile(r"[0-9a-f]+")
 NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
 
@@ -42,6 +43,10 @@ def _digest(value, length):
     return isinstance(value, str) and len(value) == length and HEX.fullmatch(value) is not None
 
 
+def _count(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
@@ -59,6 +64,10 @@ def _used(value):
                     for names in value.values()))
 
 
+def _spent(value):
+    return isinstance(value, dict) and set(value) == set(SPENT) and all(_count(number) for number in value.values())
+
+
 FIELDS = {
     "name": lambda v: isinstance(v, str) and re.fullmatch(r"[a-z0-9][a-z0-9-]*", v) is not None,
     "date": _date,
@@ -66,14 +75,15 @@ FIELDS = {
     "tree": lambda v: v in ("clean", "dirty"),
     "script": lambda v: _digest(v, 64),
     "programs": lambda v: _digest(v, 64),
-    "seconds": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
-    "cores": lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0,
+    "seconds": _count,
+    "cores": lambda v: _count(v) and v > 0,
     "accelerator": lambda v: v in ACCELERATORS,
     "load": lambda v: isinstance(v, list) and len(v) == 2 and all(_number(n) for n in v),
     "used": _used,
+    "spent": _spent,
     "seal": lambda v: _digest(v, 64),
 }
-MAY_LACK = {"used"}   # a test without a controller of its own, and lines from before there was such a record
+MAY_LACK = {"used", "spent"}   # a test without a controller of its own, and lines from before there was such a record
 
 
 def time_of(date):

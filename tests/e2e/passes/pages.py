@@ -41,6 +41,9 @@ FORBIDDEN = [re.compile(pattern, re.I) for pattern in (
 REAL = re.compile(r"\b(?:ran|run|runs|tried|tested|shown|proved|proven|verified|exercised|installed)"
                   r"\s+on\s+(?:(?:a|an|the|two|three|\d+)\s+)?real\b", re.I)
 DENIES = re.compile(r"\b(?:never|not|no|nothing|none|neither)\b", re.I)
+LEGEND = """boots: how often the test's runs booted a machine. Of the time, booting: at least one machine was on its way up; steps: none was, and a
+run had another action open (writing images, configuration, acceptance); rest: neither (building images, the lab, the test's own commands).
+Empty: not recorded, or there was no controller."""
 ADVICE = "say what the code does; what ran, and when, is in `tests/e2e/run.sh status`"
 
 
@@ -53,9 +56,18 @@ def passes_of(lines):
     return newest
 
 
+def _spent(line):
+    """The table's cells of how a pass spent its seconds."""
+    if "spent" not in line:
+        return [""] * 4
+    spent = line["spent"]
+    rest = max(0, line["seconds"] - spent["booting"] - spent["steps"])   # rounded, and two controllers may have been at work at once
+    return [str(spent["boots"]), f"{spent['booting']} s", f"{spent['steps']} s", f"{rest} s"]
+
+
 def table(scripts, lines):
     newest = passes_of(lines)
-    rows, never = ["| test | passed | commit | time | where |", "|---|---|---|---|---|"], []
+    rows, never = ["| test | passed | commit | time | boots | booting | steps | rest | where |", "|---|---|---|---|---|---|---|---|---|"], []
     for name in scripts.text:
         line = newest.get(name)
         if line is None:
@@ -63,7 +75,9 @@ def table(scripts, lines):
             continue
         load = " to ".join(f"{value:.1f}" for value in line["load"])
         where = f"{line['accelerator']}, {line['cores']} cores, load {load}"
-        rows.append(f"| `{name}` | {line['date'][:10]} | {line['commit'][:9]} | {line['seconds']} s | {where} |")
+        cells = [f"`{name}`", line["date"][:10], line["commit"][:9], f"{line['seconds']} s", *_spent(line), where]
+        rows.append(f"| {' | '.join(cells)} |")
+    rows += ["", LEGEND]
     if never:
         rows += ["", f"Never passed: {', '.join(never)}."]
     return "\n" + "\n".join(rows) + "\n"

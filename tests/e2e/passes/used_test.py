@@ -111,13 +111,13 @@ class Heads(LedgerTest):
 
     def runs(self, name, **kinds):
         """A pass of a test whose controller used this."""
-        return self.repo.passes(name, DO=f"""echo '{json.dumps(record(**kinds))}' >>"$MUSTER_E2E_USED" """)
+        return self.repo.passes(name, DO=f"""echo '{json.dumps({"used": record(**kinds)})}' >>"$MUSTER_E2E_USED" """)
 
     def test_a_line_has_what_was_used_and_lines_without_it_stay_as_they_are(self):
         self.repo.passes("alpha")
-        self.repo.passes("beta", DO="echo '{\"drivers\":' >>$MUSTER_E2E_USED")   # cut off
+        self.repo.passes("beta", DO="echo '{\"used\":' >>$MUSTER_E2E_USED")   # cut off
         self.runs("beta", playbooks=["mpi"])
-        self.repo.passes("beta", DO="for d in ssh ipmi; do echo '%s' | sed s/D/$d/; done >$MUSTER_E2E_USED" % json.dumps(record(drivers=["D"])))
+        self.repo.passes("beta", DO="for d in ssh ipmi; do echo '%s' | sed s/D/$d/; done >$MUSTER_E2E_USED" % json.dumps({"used": record(drivers=["D"])}))
         self.assertEqual([json.loads(row).get("used") for row in self.repo.rows()],
                          [None, None, record(playbooks=["mpi"]), record(drivers=["ipmi", "ssh"])])
         self.assertNotIn("seal", self.repo.check()[1].replace("lines and seals", ""))
@@ -159,7 +159,7 @@ class Heads(LedgerTest):
         self.assertEqual(self.repo.state("beta")["state"], "old")
 
     def test_what_the_spec_has_is_not_too_much(self):
-        writes = f"echo '{json.dumps(record(playbooks=['base']))}' >>\"$MUSTER_E2E_USED\"\n"
+        writes = f"echo '{json.dumps({'used': record(playbooks=['base'])})}' >>\"$MUSTER_E2E_USED\"\n"
         self.repo.edit("tests/e2e/alpha.sh", "cat >/dev/null", writes + "cat >/dev/null")
         self.again("alpha's controller")
         self.repo.passes("alpha")
