@@ -170,6 +170,75 @@ bool is_cut_off(const MeasuredStep& step, const std::vector<PairTest>& tests,
   });
 }
 
+// True if the wrong data of the whole is due to these nodes: all others had right data in pairs, and each
+// pair that failed contains one of them.
+bool is_corrupted_by(const MeasuredStep& step, const std::vector<PairTest>& tests,
+                     const std::set<std::string>& corrupting) {
+  std::set<std::string> right;
+  for (const auto& t : tests) {
+    if (t.passed)
+      right.insert({t.a, t.b});
+    else if (!corrupting.count(t.a) && !corrupting.count(t.b))
+      return false;
+  }
+  const auto is_corrupting = [&](const std::string& name) { return corrupting.count(name) > 0; };
+  return text_of(field(step.result, "outcome")) == "corrupt" &&
+         std::any_of(step.members.begin(), step.members.end(), is_corrupting) &&
+         std::all_of(step.members.begin(), step.members.end(),
+                     [&](const std::string& name) { return is_corrupting(name) || right.count(name); });
+}
+
+// A collective that did not pass, and what its pairs show.
+struct Failed {
+  const MeasuredStep* step = nullptr;
+  Outcome outcome = {};
+  std::vector<PairTest> tests = {};
+  locate::Progress progress = {};
+};
+
+// Each node that the pairs isolated gets the check; those that damaged data are added to `corrupting`.
+void name_faulty(std::map<std::string, std::vector<Check>>& checks, const Failed& failed,
+                 std::set<std::string>& corrupting) {
+  const MeasuredStep& step = *failed.step;
+  std::string names;
+  std::vector<std::pair<std::string, Check>> found;
+  for (const auto& fault : failed.progress.faulty) {
+    const std::string& name = step.members[static_cast<size_t>(fault.part)];
+    found.emplace_back(name, faulty_check(step, failed.outcome, name, failed.tests, fault));
+    names += (names.empty() ? "" : ", ") + name;
+    if (std::any_of(fault.against.begin(), fault.against.end(),
+                    [&](size_t i) { return failed.tests[i].corrupt; }))
+      corrupting.insert(name);
+  }
+  take_off(checks[step.node], step, "located: " + names);
+  for (auto& [name, check] : found)
+    checks[name].push_back(std::move(check));  // after take_off(): it may be the same node
+}
+
+void explain_or_leave_open(std::map<std::string, std::vector<Check>>& checks, const Failed& failed,
+                           const FaultyLinks& links, const std::set<std::string>& corrupting) {
+  const MeasuredStep& step = *failed.step;
+  if (!links.names.empty() &&
+      (!failed.outcome.wrong_data || is_cut_off(step, failed.tests, links.cut_off)))
+    return take_off(checks[step.node], step, "explained by: " + links.names);
+  if (is_corrupted_by(step, failed.tests, corrupting)) {
+    std::string names;
+    for (const auto& name : step.members)
+      if (corrupting.count(name)) names += (names.empty() ? "" : ", ") + name;
+    return take_off(checks[step.node], step, "explained by: wrong data through " + names);
+  }
+  const Open open = open_of(step, failed.tests, failed.progress);
+  take_off(checks[step.node], step, "not located: " + open.words);
+  for (const auto& name : open.nodes.empty() ? std::set<std::string>{step.node} : open.nodes) {
+    Check check = located(step, failed.outcome);
+    check.verdict = Verdict::degraded;
+    check.derivation = "a test across several nodes does not show which node is at fault";
+    check.reason = fmt::format("not located: {} across {} nodes: {}; {}", step.group, step.members.size(),
+                               failed.outcome.reason, open.words);
+    checks[name].push_back(std::move(check));
+  }
+}
+
 }  // namespace
 
 bool collective_passed(const MeasuredStep& step, const FactsByNode& facts) {
@@ -196,43 +265,23 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
 void find_collective_faults(std::map<std::string, std::vector<Check>>& checks,
                             const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
                             const FactsByNode& facts) {
+  std::vector<Failed> open;
+  std::set<std::string> corrupting = links.corrupting;
   for (const auto& step : steps) {
     if (ran_alone(step) || hold_unrun(checks, step, facts)) continue;
     // A test that did not start counts only for the node that had to start it; a program that is missing on
     // all nodes is no node's fault, and is reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;
-    const Outcome outcome = outcome_of(checks[step.node], step);
-    if (outcome.verdict == Verdict::pass) continue;
-    const auto tests = tests_of(step, facts);
-    const auto progress = search(step, tests);
-    if (!progress.faulty.empty()) {
-      std::string names;
-      std::vector<std::pair<std::string, Check>> found;
-      for (const auto& fault : progress.faulty) {
-        const std::string& name = step.members[static_cast<size_t>(fault.part)];
-        found.emplace_back(name, faulty_check(step, outcome, name, tests, fault));
-        names += (names.empty() ? "" : ", ") + name;
-      }
-      take_off(checks[step.node], step, "located: " + names);
-      for (auto& [name, check] : found)
-        checks[name].push_back(std::move(check));  // after take_off(): it may be the same node
-      continue;
-    }
-    if (!links.names.empty() && (!outcome.wrong_data || is_cut_off(step, tests, links.cut_off))) {
-      take_off(checks[step.node], step, "explained by: " + links.names);
-      continue;
-    }
-    const Open open = open_of(step, tests, progress);
-    take_off(checks[step.node], step, "not located: " + open.words);
-    for (const auto& name : open.nodes.empty() ? std::set<std::string>{step.node} : open.nodes) {
-      Check check = located(step, outcome);
-      check.verdict = Verdict::degraded;
-      check.derivation = "a test across several nodes does not show which node is at fault";
-      check.reason = fmt::format("not located: {} across {} nodes: {}; {}", step.group, step.members.size(),
-                                 outcome.reason, open.words);
-      checks[name].push_back(std::move(check));
-    }
+    Failed failed{&step, outcome_of(checks[step.node], step)};
+    if (failed.outcome.verdict == Verdict::pass) continue;
+    failed.tests = tests_of(step, facts);
+    failed.progress = search(step, failed.tests);
+    if (failed.progress.faulty.empty())
+      open.push_back(std::move(failed));
+    else
+      name_faulty(checks, failed, corrupting);
   }
+  for (const auto& failed : open) explain_or_leave_open(checks, failed, links, corrupting);
 }
 
 }  // namespace muster

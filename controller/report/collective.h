@@ -35,11 +35,15 @@ struct FaultyLinks {
   // Nodes whose own end of a link, and no other node's, could not be measured, for example behind a firewall.
   // Which pairs fail then depends on which of the two nodes opens the connection.
   std::set<std::string> cut_off = {};
+  // Nodes through whose own end of a link, and no other node's, data arrives damaged.
+  std::set<std::string> corrupting = {};
 };
 
 // Moves the failure of a collective away from the node that started it. If the pairs isolate a node, the
 // check "GROUP/located" with the verdict of the whole test goes to that node. Otherwise it goes to the faulty
-// link located before, if the data was right or each failed pair contains a node of `cut_off`. Otherwise the
+// link located before, if the data was right or each failed pair contains a node of `cut_off`. Wrong data of
+// the whole goes to nodes that damage data (`corrupting`, or isolated by another collective), if all others
+// had right data in pairs: whether few bytes are damaged in a pair is a matter of chance. Otherwise the
 // test is "not located": degraded, since no node is proven faulty, for the pairs that remain open, or for all
 // members if there are none. A GPU test that had to run and did not is handled by hold_unrun()
 // (report/gpu_checks.h). `checks`, by node: as judge_measurements() and find_link_faults() left them.

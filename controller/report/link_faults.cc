@@ -72,6 +72,7 @@ struct Pair {
   std::string owner;
   Check* check = nullptr;
   std::string links = {};  // link_group()
+  bool corrupt = false;    // data arrived damaged
   bool good() const { return !is_finding(check->verdict); }
   const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
 };
@@ -85,7 +86,8 @@ Pair pair_of(const MeasuredStep& step, Check& check) {
           {step.group, step.like, step.subject, there},
           step.node,
           &check,
-          link_group(step)};
+          link_group(step),
+          text_of(field(step.result, "outcome")) == "corrupt"};
 }
 
 std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
@@ -359,7 +361,10 @@ void find_link_faults(std::map<std::string, std::vector<Check>>& checks,
   FaultyLinks faulty{joined(everybody)};
   for (const auto& [end, fault] : faults) {
     const Check& check = found[end.node].emplace_back(located(end, fault, partners[end].size()));
-    if (fault.alone && check.verdict == Verdict::fail && !check.measured) faulty.cut_off.insert(end.node);
+    if (!fault.alone || check.verdict != Verdict::fail) continue;
+    if (!check.measured) faulty.cut_off.insert(end.node);
+    if (std::any_of(fault.pairs.begin(), fault.pairs.end(), [](const Pair* pair) { return pair->corrupt; }))
+      faulty.corrupting.insert(end.node);
   }
   for (const auto& pair : pairs)
     if (!pair.good()) {

@@ -333,6 +333,41 @@ TEST_CASE("a node with a slow receiving side is named, its partners are not") {
         std::string::npos);
 }
 
+TEST_CASE("a link that damages data explains a load of all nodes whose data was wrong, and no other node") {
+  const std::vector<std::string> nodes = {"node01", "node02", "node03"};
+  auto steps = links(nodes, [](const auto&, const auto&) { return 9.0; });
+  const auto damaged = [&](const std::string& outcome) {
+    for (auto& step : steps)
+      for (auto& part : step.result["parts"])
+        if (step.node == "node02" || part["subject"] == "node02") {
+          part["result"]["outcome"] = outcome;
+          part["result"]["metrics"] = Json::object();
+          part["result"]["error"] = "received data: 3 of 9 chunks arrived damaged";
+        }
+  };
+  const auto load = measured("training", {{"ranks", {3, ""}}});
+  auto all = step("node01", "training load", "Training load", "", Json::object(), load);
+  all.members = nodes;
+  all.result["outcome"] = "corrupt";
+  all.result["error"] = "rank 0 on node01 has 1 wrong gradients";
+  all.rounds = Json::array({Json::array({{{"pair", {"node01", "node02"}}, {"result", load}}}),
+                            Json::array({{{"pair", {"node02", "node03"}}, {"result", load}}})});
+  steps.push_back(all);
+  SECTION("damaged") {
+    damaged("corrupt");
+    const auto judged = judged_links(steps);
+    CHECK(settled("node01", judged) == NodeVerdict::accepted);
+    CHECK(settled("node02", judged) == NodeVerdict::failed);
+    CHECK(settled("node03", judged) == NodeVerdict::accepted);
+  }
+  SECTION("a link that is merely not there damages nothing") {
+    damaged("failed");
+    const auto judged = judged_links(steps);
+    CHECK(settled("node01", judged) == NodeVerdict::degraded);
+    CHECK(settled("node03", judged) == NodeVerdict::degraded);
+  }
+}
+
 TEST_CASE(
     "of three nodes one has a link at a third, both ways: two pairs of three are slow, and one node is "
     "named") {
