@@ -5,7 +5,10 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <sstream>
 
 #include "lab/child.h"
 #include "lab/lab.h"
@@ -158,12 +161,8 @@ Result<std::vector<std::string>> inside(const LabDir& dir, const std::vector<std
   return argv;
 }
 
-Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::string& name,
-                                             const std::vector<std::string>& remote) {
-  TRY(auto spec, load_spec(dir));
-  const auto* node = find_node(spec, name);
-  if (!node) return fail(Code::not_found, "the lab has no machine named " + name);
-  if (spec.user.empty()) return fail(Code::invalid, "the spec declares no user to log in as");
+std::vector<std::string> ssh_argv(const LabDir& dir, const std::string& login,
+                                  const std::vector<std::string>& remote) {
   std::vector<std::string> argv = {"ssh",
                                    "-i",
                                    dir.path("ssh/id_ed25519"),
@@ -174,10 +173,23 @@ Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::strin
                                    "-o",
                                    "StrictHostKeyChecking=accept-new",
                                    "-o",
-                                   "ConnectTimeout=20",
-                                   spec.user + "@" + node->address};
+                                   "ConnectTimeout=20"};
+  if (const char* more = std::getenv("MUSTER_LAB_SSH_OPTIONS")) {
+    std::istringstream words(more);
+    argv.insert(argv.end(), std::istream_iterator<std::string>(words), {});
+  }
+  argv.push_back(login);
   argv.insert(argv.end(), remote.begin(), remote.end());
-  return inside(dir, argv);
+  return argv;
+}
+
+Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::string& name,
+                                             const std::vector<std::string>& remote) {
+  TRY(auto spec, load_spec(dir));
+  const auto* node = find_node(spec, name);
+  if (!node) return fail(Code::not_found, "the lab has no machine named " + name);
+  if (spec.user.empty()) return fail(Code::invalid, "the spec declares no user to log in as");
+  return inside(dir, ssh_argv(dir, spec.user + "@" + node->address, remote));
 }
 
 Status console(const LabDir& dir, const std::string& name, int log_lines) {

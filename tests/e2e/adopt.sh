@@ -7,6 +7,7 @@
 # stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml sys
 # stands on: tests/e2e/hosts
 source "$(dirname "$0")/lib.sh"
+each_login_new   # logins are counted, and the account that logs in changes
 source tests/e2e/hosts/stock.sh
 spec_of() { small_spec "$1"; echo "acceptance: { profile: lab }"; }
 spec_of 3 >"$work/cluster.yaml"

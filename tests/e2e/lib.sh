@@ -12,6 +12,16 @@ work=${kept_work:-$(mktemp -d /var/tmp/muster-e2e.XXXXXX)}
 logs=${MUSTER_E2E_LOGS:-$work-logs}
 export MUSTER_LAB_DIR=$work/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
+# A login costs an emulated machine 2 to 3 s: one connection to each stays open between commands, and is given up 15 s after the machine
+# no longer answers. A test that counts logins, or needs each to be new, calls each_login_new.
+export MUSTER_LAB_SSH_OPTIONS="-o ControlMaster=auto -o ControlPath=$work/ssh-%r-%h -o ControlPersist=60 -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
+hang_up() {
+  local socket
+  for socket in "$work"/ssh-*; do
+    [[ ! -S $socket ]] || timeout 5 ssh -o ControlPath="$socket" -O exit lab 2>/dev/null || true
+  done
+}
+each_login_new() { hang_up; unset MUSTER_LAB_SSH_OPTIONS; }
 
 # What a test that failed leaves behind: logs, reports and the controller's database, the machines' consoles, and what kernels and services of
 # those machines said that still answer, since consoles are quiet about it. Of each file the last 16 MiB; no images, no disks.
@@ -59,6 +69,7 @@ cleanup() {
     echo "--- the lab stays up: MUSTER_LAB_DIR=$MUSTER_LAB_DIR MUSTER_SOCKET=$MUSTER_SOCKET $muster lab down" >&2
     exit "$status"
   fi
+  hang_up
   $muster lab down >/dev/null 2>&1 || true
   rm -rf "$work"
   exit $status
@@ -162,6 +173,7 @@ small_spec() {  # small_spec NODES [SED-EXPRESSION...] >FILE
 # The lab of $work/cluster.yaml. With MUSTER_E2E_IMAGES=FOLDER images are taken from there, or left there for the next test
 # (muster builds an image again when its recipe, steps or programs differ).
 lab_up() {
+  hang_up
   $muster lab up "$work/cluster.yaml"
   [[ -z ${MUSTER_E2E_IMAGES:-} || ! -d $MUSTER_E2E_IMAGES ]] || cp -a "$MUSTER_E2E_IMAGES" "$MUSTER_LAB_DIR/state/images"
 }

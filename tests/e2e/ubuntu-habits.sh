@@ -5,6 +5,7 @@
 # stands on: controller/ssh images/debian-12.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 # stands on: tests/e2e/hosts
 source "$(dirname "$0")/lib.sh"
+each_login_new   # logins are counted, and the account that logs in changes
 source tests/e2e/hosts/stock.sh
 echo "Debian's packages, set as Ubuntu sets them; Ubuntu itself was not run"
 small_spec 2 >"$work/cluster.yaml"
