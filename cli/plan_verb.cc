@@ -129,10 +129,11 @@ void add_plan(Verb& app, Context& context) {
                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
       .shows_default();
   verb.add_option("--limit", &flags->nodes, "plan only these nodes, e.g. gpu[01-04],gpu07");
-  verb.add_option("--force", &flags->force,
-                  "NODES: plan these nodes even if nothing changed, install them even if their hardware differs "
-                  "from the spec or a different machine now uses their name, or start a storage "
-                  "section from an old copy of its metadata; the plan shows which applies");
+  verb.add_option(
+      "--force", &flags->force,
+      "NODES: plan these nodes even if nothing changed, install them even if their hardware differs "
+      "from the spec or a different machine now uses their name, or start a storage "
+      "section from an old copy of its metadata; the plan shows which applies");
   verb.add_flag("--reimage", &flags->reimage,
                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");

@@ -218,8 +218,7 @@ void name_faulty(std::map<std::string, std::vector<Check>>& checks, const Failed
 void explain_or_leave_open(std::map<std::string, std::vector<Check>>& checks, const Failed& failed,
                            const FaultyLinks& links, const std::set<std::string>& corrupting) {
   const MeasuredStep& step = *failed.step;
-  if (!links.names.empty() &&
-      (!failed.outcome.wrong_data || is_cut_off(step, failed.tests, links.cut_off)))
+  if (!links.names.empty() && (!failed.outcome.wrong_data || is_cut_off(step, failed.tests, links.cut_off)))
     return take_off(checks[step.node], step, "explained by: " + links.names);
   if (is_corrupted_by(step, failed.tests, corrupting)) {
     std::string names;
