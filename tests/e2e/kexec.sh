@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"
 # A RAM system that reaches no controller gives up after half of limits.netboot; the rest has to do for the way there and back: shutdown,
 # firmware, the RAM system's boot, firmware again and the old system's boot, on a busy machine.
-small_spec 1 's/^limits:.*/limits: { netboot: 16 min, boot: 10 min }/' >"$work/one.yaml"
+small_spec 1 's/^limits:.*/limits: { netboot: 10 min, boot: 10 min }/' >"$work/one.yaml"
 lab_up
 $muster up "$work/cluster.yaml" --yes --report "$work/report" >/dev/null
 
