@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # CephFS on three machines (Debian 13) over a storage network: cross-node checksum, node loss with a verified read, drain without a degraded group, removal
-# stands on: agent/steps/network/{networks,port_choice}* agent/storage/{ceph,health,metadata,parts,shared}*
+# stands on: agent/steps/network/{networks,port_choice}* agent/storage/{ceph,health,metadata,parts,shared,storage_state}*
 # stands on: controller/engines/{ceph_engine,engine,local_engine}* controller/link/storage_reports*
 # stands on: controller/plan/{drain,interconnect,storage_context,storage_leaders}* controller/power/redfish* images/debian-13.yaml
 # stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/networks.yaml playbooks/ssh.yaml
@@ -28,10 +28,6 @@ check "so do the object stores, with clients and with each other" over_storage '
 # Debian 13's manager cannot load most of its modules; nothing else may be amiss.
 healthy() { ceph health -f json | jq -e '.checks | keys - ["MGR_MODULE_DEPENDENCY"] == []' >/dev/null; }
 check "Ceph is healthy" healthy
-# The monitors' nodes ask once a minute; where that takes seconds, as emulated, every five.
-told() { $muster status --json | jq -e ".storage[] | select(.name == \"shared\") | $1" >/dev/null; }
-wait_until 600 told '.healthy == true' || $muster status --json | jq -c .storage >&2
-check "and muster status says so" told '.healthy == true'
 ceph osd tree
 check "one object store on each machine" test "$(ceph osd tree -f json | jq '[.nodes[] | select(.type == "host" and (.children | length) == 1)] | length')" = 3
 check "it is the kernel's mount of this cluster" \
@@ -45,11 +41,18 @@ done
 on node02 sudo sh -c "'dd if=/dev/urandom of=/shared/blob bs=1M count=16 conv=fsync 2>/dev/null; sha256sum /shared/blob'" >"$work/blob"
 check "written on node02, the same on node03" sh -c "$muster lab ssh node03 -- sha256sum /shared/blob | diff - '$work/blob'"
 
+# The monitors' nodes ask once a minute; where that takes seconds, as emulated, every five.
+told() { $muster status --json | jq -e ".storage[] | select(.name == \"shared\") | $1" >/dev/null; }
+wait_until 600 told '.healthy == true' || $muster status --json | jq -c .storage >&2
+check "muster status says that Ceph is healthy" told '.healthy == true'
+
 # A node goes, by its power button.
 up_osds() { [[ $(ceph osd stat -f json | jq .num_up_osds) -eq $1 ]]; }
 $muster power off node03 --yes
 check "the monitors lost node03's object store" wait_until 240 up_osds 2
 check "two monitors go on" test "$(quorum)" = "node01 node02"
+# An agent queries Ceph as soon as it starts. That it does so again by itself shows below, when all is well.
+on node01 sudo systemctl restart muster-agent
 check "muster status has Ceph's words" wait_until 600 told '.healthy == false and any(.problems[]; .problem | contains("OSD_DOWN"))'
 on node01 sudo sh -c "'echo 3 > /proc/sys/vm/drop_caches'"
 check "the data is read and right without node03" sh -c "$muster lab ssh node01 -- sha256sum /shared/blob | diff - '$work/blob'"
