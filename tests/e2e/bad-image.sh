@@ -29,7 +29,7 @@ bad() {  # bad WHAT
 spec() {  # spec WHAT: cluster.yaml with that image
   local kernel=cloud trial="20 min"
   [[ $1 != hang ]] || kernel=full   # the only one with an initrd
-  [[ $1 != agentless ]] || trial="4 min"
+  [[ $1 != agentless ]] || trial="3 min"   # longer than configuration and acceptance take, else the plan is refused
   bad "$1" >"$work/site/bad.yaml"
   sed -e "s/kernel: cloud/kernel: $kernel/" -e "s/trial: 20 min/trial: $trial/" "$work/base.yaml" >"$work/cluster.yaml"
 }
@@ -51,7 +51,7 @@ standing=$(slot) good=$(image_of)
 # shows in how long they took: the timer of all but `agentless` is longer than the wait for the BMC.
 trial_ended='trial of slot [ab] ended'
 declare -A names=([emergency]=$trial_ended [panic]=$trial_ended [verify]='firewall is not loaded' [acceptance]='local storage' [agentless]=$trial_ended [hang]='its power was cycled')
-declare -A at_least=([agentless]=240) below=([emergency]=1200 [panic]=1200)   # seconds, as in the spec
+declare -A at_least=([agentless]=180) below=([emergency]=1200 [panic]=1200)   # seconds, as in the spec
 # From the order to boot until the node was heard in another system than the one on trial, in seconds.
 boot_took() {  # boot_took RUN
   journal "select (select min(time) from journal where run = $1 and action = 'node01/boot' and event in ('failed', 'abandoned')) / 1000
