@@ -125,10 +125,10 @@ submit() { on node01 sbatch --parsable --no-requeue -w "$1" --chdir=/tmp --outpu
 declare -A job before
 working="node03 node04 node06"
 for n in $working; do
-  # The time after 30 of 300 lines, and after all: how much slower the job is beside the rollout. Each ends when the test says so: node06
+  # The time after 30 of 150 lines, and after all: how much slower the job is beside the rollout. Each ends when the test says so: node06
   # is to be in a batch with a storage node, and to wait for its job, drained.
   # shellcheck disable=SC2016  # for the node's shell
-  job[$n]=$(submit "$n" "began=\$(date +%s); for i in \$(seq 300); do seq \$i 20000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 1; [ \$i != 30 ] || echo \$((\$(date +%s) - began)) >/shared/jobs/$n.took; done; echo \$((\$(date +%s) - began)) >>/shared/jobs/$n.took; while [ ! -e /shared/jobs/go.$n ]; do sleep 1; done; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
+  job[$n]=$(submit "$n" "began=\$(date +%s); for i in \$(seq 150); do seq \$i 20000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 1; [ \$i != 30 ] || echo \$((\$(date +%s) - began)) >/shared/jobs/$n.took; done; echo \$((\$(date +%s) - began)) >>/shared/jobs/$n.took; while [ ! -e /shared/jobs/go.$n ]; do sleep 1; done; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
 done
 for n in $nodes; do before[$n]=$(boot_id "$n")/$(firmware_boots "$n")/$(image_of "$n"); done
 # shellcheck disable=SC2016
@@ -194,9 +194,9 @@ done
 for n in $nodes; do check "$n: its data is as it was" test "$(scratch_of "$n")" = "$(cat "$work/data-$n")"; done
 for n in $working; do
   check "$n: its job was started once, and completed" completed "${job[$n]}"
-  check "$n: its job wrote all that it was to write" test "$(on node01 wc -l "</shared/jobs/$n")" = 300
+  check "$n: its job wrote all that it was to write" test "$(on node01 wc -l "</shared/jobs/$n")" = 150
   check "$n: with the right checksum" on node01 sha256sum -c --quiet "/shared/jobs/$n.sum"
-  on node01 cat "/shared/jobs/$n.took" | awk -v node="$n" 'NR == 1 { alone = $1 / 30 } NR == 2 { beside = ($1 - alone * 30) / 270 }
+  on node01 cat "/shared/jobs/$n.took" | awk -v node="$n" 'NR == 1 { alone = $1 / 30 } NR == 2 { beside = ($1 - alone * 30) / 120 }
     END { printf "  %s: a line of its job took %.1f s before the rollout and %.1f s beside it: %.2f times\n", node, alone, beside, beside / alone }'
 done
 check "the head was not touched" test "$(on node01 cat /etc/night)" = one
