@@ -164,8 +164,12 @@ answers() { guest 'muster status --json' 2>/dev/null | jq -e '(.nodes | length) 
 check "after a restart of controller and agent no node is silent" wait_until 120 answers
 guest 'cd /root && muster up --yes --report report3' >"$work/nothing.log" 2>&1 || { cat "$work/nothing.log"; die "up again"; }
 check "there is nothing to do" grep -q "nothing changed" "$work/nothing.log"
+# In place it would not boot from the network. Its firmware names whose script it got.
+netboots() { grep -ac 'http://10\.20\.0\.11:7480/boot\.ipxe\.\.\. ok' "$MUSTER_LAB_DIR/nodes/node02/console.log" || true; }
+booted=$(netboots)
 start=$SECONDS
-guest 'cd /root && muster reimage node02 --yes --report report4' >"$work/reimage.log" 2>&1 || { cat "$work/reimage.log"; die "re-imaging node02"; }
+guest 'cd /root && muster reimage node02 --through-ram --yes --report report4' >"$work/reimage.log" 2>&1 || { cat "$work/reimage.log"; die "re-imaging node02"; }
 echo "  re-imaging node02 took $((SECONDS - start)) s"
+check "node02 booted from the network, which the head's firewall let it do" test "$(netboots)" -gt "$booted"
 check "node02 is accepted" state node02 accepted
 check "the head node was never booted" test "$(boot_of)" = "$boot"
