@@ -9,7 +9,7 @@ baked="base, ssh, firewall, storage-local, mpi, scheduler, gpu, hpc, apptainer"
 runs="base, ssh, firewall, storage-local, gpu, hpc, apptainer"
 small_spec 1 's/recipe: debian-12, kernel: cloud/recipe: debian-13, kernel: full/' 's/size: 8 GiB/size: 28 GiB/' \
   "s/bake: \[.*\] }/bake: [ $baked ] }/; s/playbooks: \[.*\]/playbooks: [ $runs ]/" >"$work/cluster.yaml"
-unset MUSTER_IMAGE_CACHE MUSTER_E2E_IMAGES   # the first build is measured, and a second run of this test would find it made
+unset MUSTER_IMAGE_CACHE   # the first build is measured, and a second run of this test would find it made
 lab_up
 # Everything this test writes is on this file system: tree, layers, file system and frames, and the node's drive.
 check "30 GB are free" test "$(df --output=avail -k "$work" | tail -n 1)" -gt 30000000

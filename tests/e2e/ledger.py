@@ -12,8 +12,8 @@
   ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
   ledger.py drop-strays                takes out the lines whose commit is not in HEAD's history (any more: a rebase, a squash)
   ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
-  ledger.py used FOLDER                what the runs in a controller's folder of state used, and how they spent their seconds, as a line has
-                                       it (passes/used.py, passes/spent.py)
+  ledger.py used FOLDER                what the runs in a controller's folder of state used, how they spent their seconds, and which images
+                                       there were: what a line has of it is made of that (passes/used.py, passes/spent.py, passes/images.py)
 
 MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are,
 when a pass is older than the code, and other variables: tests/e2e/run.sh.
@@ -21,7 +21,6 @@ when a pass is older than the code, and other variables: tests/e2e/run.sh.
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 sys.dont_write_bytecode = True   # the work tree stays clean
-from passes import aging, lines, pages, rounds, spent, stands_on, tree as trees, used  # noqa: E402
+from passes import aging, images, lines, pages, rounds, spent, stands_on, tree as trees, used  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,6 +41,10 @@ def ledger_path():
 
 def build_path():
     return ROOT / (os.environ.get("MUSTER_BUILD") or "build")
+
+
+def cache_path():
+    return ROOT / os.environ["MUSTER_IMAGE_CACHE"] if os.environ.get("MUSTER_IMAGE_CACHE") else build_path() / "e2e-images"
 
 
 def own_ledger():
@@ -103,40 +106,53 @@ def run_script(name, variables):
     return child.returncode if child.returncode >= 0 else 128 - child.returncode, stopped
 
 
-def written_by_lib(path):
-    """What lib.sh wrote of a test's runs: for each controller that it looked at, records of what they used and how they spent their time."""
-    found = {"used": [], "spent": []}
+def written_by_lib(path, share):
+    """What lib.sh wrote of a test's runs: for each controller that it looked at, records of what they used, how they spent their time, and of
+    the images."""
+    found = {"used": [], "spent": [], "images": []}
+    forms = {"used": lines.FIELDS["used"], "spent": lines.FIELDS["spent"], "images": images.is_record}
     for row in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
             records = json.loads(row)
         except ValueError:
             continue   # cut off
         for key, known in found.items():
-            if isinstance(records, dict) and lines.FIELDS[key](records.get(key)):
+            if isinstance(records, dict) and forms[key](records.get(key)):
                 known.append(records[key])
-    together = {"used": used.merged(found["used"]), "spent": spent.added(found["spent"])}
+    together = {"used": used.merged(found["used"]), "spent": spent.added(found["spent"]), "images": share.counted(found["images"])}
     return {key: record for key, record in together.items() if record is not None}
 
 
+def images_key():
+    """Of the images that a test builds now; None: it is not known which programs build them."""
+    return None if swapped() else images.key_of(trees.Tree(ROOT), build_path())
+
+
 def run(arguments):
-    return run_one(arguments.name, {})[0]
+    with images.Cache(cache_path()) as cache:
+        return run_one(arguments.name, {}, cache)[0]
 
 
-def run_one(name, variables):
+def run_one(name, variables, cache):
     """Runs a test and records its pass; its exit status, and the signal that came meanwhile, or 0."""
     state, why = state_of(name, trees.Tree(ROOT))
+    key = images_key()
     if state is None:
         print(f"note  a pass of {name} will not be recorded: {why}", file=sys.stderr)
     elif state["tree"] == "dirty":
         print(f"note  a pass of {name} will not count, the tree is changed: {state['why']}", file=sys.stderr)
     sys.stderr.flush()
+    share = images.OfTest(cache, key)
     load, began = os.getloadavg()[0], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="muster-ledger-") as folder:
         accelerator, recorded = Path(folder) / "accelerator", Path(folder) / "used"    # lib.sh asks the lab, and writes it there
-        status, stopped = run_script(name, {"MUSTER_E2E_ACCELERATOR": str(accelerator), "MUSTER_E2E_USED": str(recorded), **variables})
+        status, stopped = run_script(name, {"MUSTER_E2E_ACCELERATOR": str(accelerator), "MUSTER_E2E_USED": str(recorded), **share.variables(),
+                                            **variables})
         seconds = int(time.monotonic() - began)
         said = accelerator.read_text(encoding="utf-8").strip() if accelerator.is_file() else ""
-        more = written_by_lib(recorded)
+        more = written_by_lib(recorded, share)
+    if images_key() != key:
+        share.forget_new()
     if status == 0:
         how = {"seconds": seconds, "cores": len(os.sched_getaffinity(0)), "accelerator": said if said in lines.ACCELERATORS else "unknown",
                "load": [round(load, 2), round(os.getloadavg()[0], 2)], **more}
@@ -154,17 +170,10 @@ def round_(arguments):
     usual = rounds.usual_of(lines.read(ledger_path())[0])
     logs = os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp"
     os.makedirs(logs, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="muster-e2e-run.", dir="/var/tmp")
-    variables = {}
-    if not os.environ.get("MUSTER_IMAGE_CACHE") and len(names) > 1:
-        variables["MUSTER_IMAGE_CACHE"] = f"{folder}/images"
-        os.mkdir(variables["MUSTER_IMAGE_CACHE"])
-    try:
-        return rounds.Round(names, usual, lambda name, kept: run_one(name, {**variables, "MUSTER_E2E_LOGS": str(kept)}),
+    with images.Cache(cache_path()) as cache:
+        return rounds.Round(names, usual, lambda name, kept: run_one(name, {"MUSTER_E2E_LOGS": str(kept)}, cache),
                             memory_of_all(arguments.again) if arguments.all else None, lambda name: stands_on.title(scripts.text[name]),
                             logs).go()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def memory_of_all(again):
@@ -403,7 +412,8 @@ def uses(arguments):
 
 
 def used_(arguments):
-    found = {"used": used.of_state(ROOT, arguments.folder), "spent": spent.of_state(arguments.folder)}
+    found = {"used": used.of_state(ROOT, arguments.folder), "spent": spent.of_state(arguments.folder),
+             "images": images.of_state(arguments.folder)}
     if None not in found.values():
         print(json.dumps(found))
     return 0

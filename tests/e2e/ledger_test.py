@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
+from passes.images_test import Code, Counts, Folder, Roots  # noqa: E402, F401
 from passes.repository import LedgerTest  # noqa: E402
 from passes.rounds_test import Estimates, KeptLogs, Rounds  # noqa: E402, F401
 from passes.spent_test import Journal, Records  # noqa: E402, F401
@@ -279,7 +280,8 @@ class Forging(LedgerTest):
         for field, value in (("seconds", "7"), ("tree", "clear"), ("load", [1]), ("date", "2026-01-02"), ("cores", 0),
                              ("accelerator", "gpu"), ("programs", "z" * 64), ("more", 1), ("used", {"drivers": []}),
                              ("used", {**dict.fromkeys(lines.USED, []), "drivers": ["b", "a"]}), ("spent", {"boots": 1}),
-                             ("spent", {**dict.fromkeys(lines.SPENT, 0), "steps": 1.5})):
+                             ("spent", {**dict.fromkeys(lines.SPENT, 0), "steps": 1.5}), ("images", {"built": 1}),
+                             ("images", {"built": 1, "cached": -1})):
             with self.subTest(field):
                 before = self.repo.rows()
                 self.forge(0, **{field: value})

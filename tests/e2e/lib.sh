@@ -64,7 +64,6 @@ cleanup() {
   # Jobs the test left, the namespace of a lab among them where one runs in there.
   local job
   for job in $(jobs -p); do kill "$job" 2>/dev/null && wait "$job" 2>/dev/null || true; done
-  keep_images || true
   if [[ $status -ne 0 && -n ${MUSTER_E2E_KEEP:-} ]]; then
     echo "--- the lab stays up: MUSTER_LAB_DIR=$MUSTER_LAB_DIR MUSTER_SOCKET=$MUSTER_SOCKET $muster lab down" >&2
     exit "$status"
@@ -100,8 +99,8 @@ note_accelerator() {
   [[ -n ${MUSTER_E2E_ACCELERATOR:-} && ! -s $MUSTER_E2E_ACCELERATOR && -d $MUSTER_LAB_DIR ]] || return 0
   $muster lab status --json 2>/dev/null | jq -r '.accel // empty' >"$MUSTER_E2E_ACCELERATOR" 2>/dev/null || true
 }
-# What the controller's runs used, and how they spent their seconds, for the ledger. A test that ends its lab itself calls it before: once for
-# each lab, since the seconds of all are added.
+# What the controller's runs used, how they spent their seconds, and its images, for the ledger. A test that ends its lab itself calls it
+# before: once for each lab, since the seconds of all are added.
 note_used() {
   [[ -n ${MUSTER_E2E_USED:-} && -s $MUSTER_LAB_DIR/state/muster.db ]] || return 0
   python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" >>"$MUSTER_E2E_USED" || true
@@ -170,16 +169,10 @@ small_spec() {  # small_spec NODES [SED-EXPRESSION...] >FILE
   sed -e "s/node\[01-03\]/node[01-0$nodes]/; s/mac: .*/mac: [ $macs ]/" -e '/^ *bulk:/d; /name: bulk/d; /^  shared:/d; /^acceptance:/d' \
     -e 's/\[ base, .*mpi \]/[ base, ssh, firewall, storage-local ]/' "${edit[@]}" lab/quickstart.yaml
 }
-# The lab of $work/cluster.yaml. With MUSTER_E2E_IMAGES=FOLDER images are taken from there, or left there for the next test
-# (muster builds an image again when its recipe, steps or programs differ).
+# The lab of $work/cluster.yaml. Its controller takes images from MUSTER_IMAGE_CACHE, and leaves those there that it builds (passes/images.py).
 lab_up() {
   hang_up
   $muster lab up "$work/cluster.yaml"
-  [[ -z ${MUSTER_E2E_IMAGES:-} || ! -d $MUSTER_E2E_IMAGES ]] || cp -a "$MUSTER_E2E_IMAGES" "$MUSTER_LAB_DIR/state/images"
-}
-keep_images() {
-  [[ -n ${MUSTER_E2E_IMAGES:-} && ! -d $MUSTER_E2E_IMAGES && -d $MUSTER_LAB_DIR/state/images ]] || return 0
-  cp -a "$MUSTER_LAB_DIR/state/images" "$MUSTER_E2E_IMAGES"
 }
 # One value out of the controller's journal.
 journal() { sqlite3 -readonly "$MUSTER_LAB_DIR/state/muster.db" "$1"; }

@@ -5,22 +5,17 @@
 # stands on: controller/ports/{power,reinstall,run_ports}* controller/power/service/power_service* controller/power/{in_band,logins,waiter,wrap}*
 # stands on: controller/power/{describe,provider,sakura} controller/spec/address* controller/spec/reader/reader_nodes* controller/trust/vault*
 # stands on: controller/{executor,run,ssh} lab/{phy_api,rack_provider}* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
-# stands on: playbooks/storage-local.yaml
+# stands on: playbooks/storage-local.yaml tests/e2e/hosts
 source "$(dirname "$0")/lib.sh"
-# shellcheck source-path=SCRIPTDIR/../..
-source scripts/chroot-lib.sh
+source tests/e2e/hosts/stock.sh
 for tool in mmdebstrap sfdisk mkfs.vfat mcopy mke2fs debugfs; do command -v "$tool" >/dev/null || die "$tool is missing: scripts/deps.sh lab"; done
 
 # What the provider installs: a stock Debian that starts by UEFI, with an SSH server that makes its host keys at its first boot, and
 # none of muster's. make_stock FOLDER: FOLDER/debian12-x86_64.raw and .json, as lab/rack_provider.cc reads them.
 make_stock() {
-  local out=$1 name=debian12-x86_64 root=$work/stock sources sectors=$((1500 * 2048)) start=$((130 * 2048)) part=0b1e5e1d-0000-4000-8000-000000000012
-  sources=$(chroot_sources bookworm)
-  [[ -n $sources ]] || die "the host's apt names no Debian repository of its own release"
+  local out=$1 name=debian12-x86_64 root=$work/stock sectors=$((1500 * 2048)) start=$((130 * 2048)) part=0b1e5e1d-0000-4000-8000-000000000012
   mkdir -p "$out" "$root" "$work/esp/EFI/BOOT" "$work/esp/loader/entries"
-  mmdebstrap --quiet --mode=root --variant=minbase \
-    --include=systemd,systemd-sysv,udev,dbus,kmod,iproute2,procps,openssh-server,linux-image-cloud-amd64 bookworm "$root" - \
-    <<<"$sources"
+  debian_root "$root" minbase systemd,systemd-sysv,udev,dbus,kmod,iproute2,procps,openssh-server,linux-image-cloud-amd64
   rm -f "$root"/etc/ssh/ssh_host_* "$root/etc/resolv.conf" "$root/etc/hostname"
   : >"$root/etc/machine-id"
   echo stock >"$root/etc/hostname"

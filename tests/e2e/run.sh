@@ -2,9 +2,13 @@
 # Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]; or says what there is, and what ran:
 # list|status [--json]. Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Exit 0 only
 # when none failed, 2 when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such as a
-# mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. An image is built by the first
-# test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER: another
+# mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. MUSTER_BUILD=FOLDER: another
 # build than build/.
+#
+# An image is built by the first test that needs it, and kept for all that run later: in e2e-images/ in the build's folder, or in
+# MUSTER_IMAGE_CACHE=DIR, which builds may share. Below it is one folder for each state of the code that makes images, so that no pass is
+# recorded with images of older code: the head of tests/e2e/passes/images.py. With them is what tests make themselves at some cost, such as a
+# stock Debian. What was made two weeks ago is made again; beyond 20 GB, what was used longest ago goes. Nothing goes while another call runs.
 #
 # Before each test stands how long it usually takes (its newest pass in the ledger; else the median of the others), and how long the rest is
 # likely to take. At the end one table: result, seconds, usual seconds, logs; then "N passed, N failed". A test that failed leaves one folder,
@@ -17,8 +21,9 @@
 # What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
 # nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
 # table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
-# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used, and how they
-# spent their seconds (neither where there was no controller, nor in older lines); a seal over the line and the one before it.
+# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used, how they
+# spent their seconds, and how many of its images were built and how many were kept of an earlier test (none of the three where there was no
+# controller, nor in older lines); a seal over the line and the one before it.
 # Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
 # reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
 # do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,

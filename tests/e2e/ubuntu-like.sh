@@ -9,7 +9,7 @@
 echo "a look-alike made of Debian's packages; Ubuntu itself was not run"
 source "$(dirname "$0")/lib.sh"
 source tests/e2e/ubuntu/checks.sh
-unset MUSTER_IMAGE_CACHE MUSTER_E2E_IMAGES   # an image of an earlier run has the key of that run's archive
+unset MUSTER_IMAGE_CACHE   # an image of an earlier run has the key of that run's archive
 for tool in gpg dpkg-deb unshare; do command -v $tool >/dev/null || die "$tool is missing"; done
 
 stage "the archive"

@@ -7,6 +7,7 @@
 # stands on: images/debian-13.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
+unset MUSTER_IMAGE_CACHE   # the archive has another key in each run, and so has its image
 command -v gpg >/dev/null || die "apt-get install gnupg"
 port=8099
 # Of each branch the wanted version, and a newer one that must not be taken.

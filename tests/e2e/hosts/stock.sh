@@ -3,8 +3,25 @@
 # Written to its drive before it is switched on for the first time. A function owner_changes, if there is one, changes its root before that.
 source scripts/chroot-lib.sh
 site_packages=linux-image-cloud-amd64,initramfs-tools,systemd-sysv,udev,dbus,iproute2,openssh-server,sudo,ufw,iptables,chrony,xfsprogs,mdadm,fio,ca-certificates
+# Debian 12 as mmdebstrap makes it; kept for later calls of run.sh, which sets MUSTER_E2E_CACHE (passes/images.py).
+debian_root() {  # debian_root FOLDER VARIANT PACKAGES
+  local sources kept=
+  sources=$(chroot_sources bookworm)
+  [[ -n $sources ]] || { echo "the host's apt names no Debian repository of its own release" >&2; return 1; }
+  [[ -z ${MUSTER_E2E_CACHE:-} ]] ||
+    kept=$MUSTER_E2E_CACHE/made/debian-$(printf '%s\n' "$2" "$3" "$sources" "$(declare -f debian_root)" | sha256sum | cut -c 1-16)
+  if [[ -n $kept && -d $kept ]]; then
+    touch "$kept"   # it was used
+    mkdir -p "$1" && tar -C "$1" -f "$kept/root.tar.zst" --zstd -xp --numeric-owner --xattrs --xattrs-include='*'
+    return
+  fi
+  mmdebstrap --quiet --mode=root --variant="$2" --include="$3" bookworm "$1" - <<<"$sources" || return
+  [[ -n $kept ]] || return 0
+  mkdir -p "$kept.$$" && tar -C "$1" -f "$kept.$$/root.tar.zst" --zstd -c --numeric-owner --xattrs --xattrs-include='*' . || return
+  mv -T "$kept.$$" "$kept" || [[ -d $kept ]]   # another test was faster
+}
 stock_root() {  # stock_root FOLDER ADDRESS MAC ROOT-PARTUUID
-  mmdebstrap --quiet --mode=root --variant=important --include="$site_packages" bookworm "$1" - <<<"$(chroot_sources bookworm)"
+  debian_root "$1" important "$site_packages" || return
   printf 'stock\n' >"$1/etc/hostname"
   printf '127.0.0.1 localhost stock\n' >"$1/etc/hosts"
   printf 'PARTUUID=%s / ext4 defaults 0 1\n' "$4" >"$1/etc/fstab"
@@ -19,7 +36,7 @@ stock_root() {  # stock_root FOLDER ADDRESS MAC ROOT-PARTUUID
 stock_machine() {  # stock_machine NODE ADDRESS MAC
   local root=$work/stock part disk first last esp
   part=$(cat /proc/sys/kernel/random/uuid)
-  stock_root "$root" "$2" "$3" "$part"
+  stock_root "$root" "$2" "$3" "$part" || return
   if declare -F owner_changes >/dev/null; then owner_changes "$root" "$2" "$3"; fi
   disk=$(find "$MUSTER_LAB_DIR/nodes/$1" -name 'os*.img')
   sgdisk -Z -n 1:2048:+256M -t 1:ef00 -n 2:0:0 -u "2:$part" "$disk" >/dev/null

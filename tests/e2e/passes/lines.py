@@ -19,6 +19,7 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 ACCELERATORS = ("tcg", "kvm", "none", "unknown")   # none: no machine was started; unknown: the lab was not asked in time
 USED = ("drivers", "engines", "images", "modules", "playbooks")   # what runs used (used.py)
 SPENT = ("boots", "booting", "steps")   # how runs spent their seconds (spent.py)
+IMAGES = ("built", "cached")   # where the images came from that the controllers had (images.py)
 HEX = re.compile(r"[0-9a-f]+")
 NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
 
@@ -64,8 +65,8 @@ def _used(value):
                     for names in value.values()))
 
 
-def _spent(value):
-    return isinstance(value, dict) and set(value) == set(SPENT) and all(_count(number) for number in value.values())
+def _counts(of):
+    return lambda value: isinstance(value, dict) and set(value) == set(of) and all(_count(number) for number in value.values())
 
 
 FIELDS = {
@@ -80,10 +81,11 @@ FIELDS = {
     "accelerator": lambda v: v in ACCELERATORS,
     "load": lambda v: isinstance(v, list) and len(v) == 2 and all(_number(n) for n in v),
     "used": _used,
-    "spent": _spent,
+    "spent": _counts(SPENT),
+    "images": _counts(IMAGES),
     "seal": lambda v: _digest(v, 64),
 }
-MAY_LACK = {"used", "spent"}   # a test without a controller of its own, and lines from before there was such a record
+MAY_LACK = {"used", "spent", "images"}   # a test without a controller of its own, and lines from before there was such a record
 
 
 def time_of(date):

@@ -4,9 +4,11 @@ Everything that git is needed for goes through `Tree`. A tree without git, or a 
 needs history is decided.
 """
 import hashlib
+import io
 import os
 import re
 import subprocess
+import tarfile
 from pathlib import Path
 
 LEDGER = "tests/e2e/passed.jsonl"
@@ -95,6 +97,14 @@ class Tree:
         if digest not in self.blobs:
             self.blobs[digest] = self.git("cat-file", "blob", digest)
         return self.blobs[digest]
+
+    def below(self, commit, paths):
+        """(path, content) of each file that these paths, or folders, have at a commit."""
+        there = [path for path in self.git("ls-tree", "--name-only", "-z", commit, "--", *paths).decode().split("\0") if path]
+        if not there:   # with no path it is all
+            return []
+        with tarfile.open(fileobj=io.BytesIO(self.git("archive", "--format=tar", commit, "--", *there))) as archive:
+            return [(member.name, archive.extractfile(member).read()) for member in archive if member.isfile()]
 
     def files(self):
         """Paths of the tree, in order: those that git knows and those not ignored; without git all but builds."""
