@@ -53,7 +53,8 @@ Result<std::vector<std::string>> inside(const LabDir& dir, const std::vector<std
 // ... that logs in to a machine and runs `remote` there.
 Result<std::vector<std::string>> ssh_command(const LabDir& dir, const std::string& node,
                                              const std::vector<std::string>& remote);
-// The argv of ssh alone; `login`: USER@ADDRESS. The environment's MUSTER_LAB_SSH_OPTIONS are among its options.
+// The argv of ssh alone; `login`: USER@ADDRESS. MUSTER_LAB_SSH_OPTIONS of the environment are among its
+// options.
 std::vector<std::string> ssh_argv(const LabDir& dir, const std::string& login,
                                   const std::vector<std::string>& remote);
 // Attaches this terminal to a machine's serial console until Ctrl-] ; prints the last lines of its log first.
