@@ -3,10 +3,11 @@
 # Docker, podman, Apptainer, Slurm and its PMIx are real; the Container Toolkit, enroot and pyxis are the stand-ins of tests/e2e/containers, so of
 # these only order, permissions, the ABI of Slurm and what the playbook does with them is shown, never the vendor's programs.
 # stands on: agent/steps/{gpu,packages} agent/steps/system/subordinate_ids* controller/engines/local_engine* controller/image/layers*
-# stands on: controller/image/service/bake* controller/power/redfish* controller/spec/variables* images/debian-12.yaml images/debian-13.yaml
+# stands on: controller/image/service/bake* controller/power/redfish* controller/spec/variables* images/debian-13.yaml
 # stands on: kernels/containers lab/stub-gpu playbooks/acceptance/lab.yaml playbooks/apptainer.yaml playbooks/base.yaml
 # stands on: playbooks/containers.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/interconnect.yaml playbooks/mpi.yaml
 # stands on: playbooks/networks.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml tests/e2e/containers
+# beside the record: images/debian-12.yaml
 # weakened by: CONTAINERS_STAGES CONTAINERS_KEPT
 #
 # CONTAINERS_STAGES: only these, of "engines network site vendors jobs acceptance refused in-place debian-12". CONTAINERS_KEPT=FOLDER: with the lab
