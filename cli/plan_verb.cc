@@ -203,9 +203,9 @@ constexpr const char* kAcceptFooter =
     "were. HOSTS contains [NAME] DESTINATION [address=IP] [group=WORD] for each host: one per line in a "
     "file, separated by commas in a list. DESTINATION is what ssh takes, with ranges: gpu[01-32]. Lists of "
     "Slurm, pdsh and genders and Ansible's INI inventories are read as well.\n"
-    "Exit codes with --hosts: 0 accepted, 1 none accepted or interrupted, 2 bad input, 3 some hosts not "
-    "accepted, not reached or busy, 4 refused (another command is running under this name), 5 all work and "
-    "some are degraded.";
+    "Exit codes with --hosts: 0 accepted, 1 one failed and none is accepted, degraded or looked at, or "
+    "interrupted, 2 bad input, 3 some hosts not accepted, only looked at, not reached, refused or busy, "
+    "4 another command is running under this name, 5 all work and some are degraded.";
 constexpr const char* kAcceptExamples[] = {
     "muster accept gpu[01-08] --profile quick --report ./night",
     "muster accept --hosts hosts.txt --profile standard",

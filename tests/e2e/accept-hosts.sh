@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # running hosts are accepted over ssh, from the archive on systems without any library but glibc: each planted fault is named, and nothing is left there
 # stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring agent/work/carried_programs* base
-# stands on: cli/{accept_hosts,destination,early_lines,host_*,hosts_file,inventory}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
+# stands on: cli/{accept_hosts,destination,early_lines,host_*,hosts_file,inventory}* controller/hosts controller/plan/machine_parts*
+# stands on: controller/report/{collective,drift,link_faults}* host
 # stands on: kernels/* kernels/cpu/{dgemm,expected_machine,sdc,stream}* kernels/{common,counters,drives,link,rdma,together,training} lab/hosts*
 # stands on: cmake/carried.cmake cmake/portable.cmake kernels/portable.cc scripts/{dead_links,package-lib,release}*
 # stands on: playbooks/acceptance/beside-jobs.yaml playbooks/acceptance/lab-compare.yaml playbooks/acceptance/lab.yaml sys
