@@ -181,4 +181,8 @@ Result<std::vector<std::string>> node_list(const std::string& text) {
   return names;
 }
 
+std::string wrong_list(const std::string& given) {
+  return given.find_first_not_of(", \t") == std::string::npos ? "the list is empty" : "";
+}
+
 }  // namespace muster::cli

@@ -172,14 +172,17 @@ void add_admit(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& con
 void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& context) {
   Verb& add = verb.add_verb("add", "adopt running Linux hosts without re-imaging them");
   add.add_option("NODE", &flags->node, "name of the node, or one name per host: spare[01-16],login02")
-      .required();
+      .required()
+      .check(wrong_list);
   add.add_option("--adopt", &flags->host,
                  "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): connect over SSH, show what "
-                 "would change, and change it after approval");
+                 "would change, and change it after approval")
+      .check(wrong_list);
   add.add_option("--like", &flags->like,
                  "existing node to copy the settings from, if NODE is not in the spec yet");
   add.add_option("--address", &flags->address,
-                 "the node's address on the provisioning network, or one per host; default: HOST");
+                 "the node's address on the provisioning network, or one per host; default: HOST")
+      .check(wrong_list);
   add.add_option("--user", &flags->user,
                  "user to log in as; any user but root needs passwordless sudo; default: root");
   add.add_option("--key", &flags->key,

@@ -103,10 +103,11 @@ void carry_out(Context& context, const PlanFlags& flags, const std::string& kind
 }
 
 void force_option(Verb& verb, PlanFlags& flags) {
-  verb.add_option(
-      "--force", &flags.force,
-      "NODES: include these nodes even if a storage section stops without them, their hardware differs from "
-      "the spec, or a different machine now uses their name; the plan shows which applies");
+  verb.add_option("--force", &flags.force,
+                  "NODES: include these nodes even if a storage section stops without them, their hardware "
+                  "differs from the spec, or a different machine now uses their name; the plan shows which "
+                  "applies")
+      .check(wrong_list);
 }
 
 void goal_flags(Verb& verb, PlanFlags& flags) {
@@ -128,12 +129,13 @@ void add_plan(Verb& app, Context& context) {
   verb.add_option("--kind", &flags->kind,
                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
       .shows_default();
-  verb.add_option("--limit", &flags->nodes, "plan only these nodes, e.g. gpu[01-04],gpu07");
+  verb.add_option("--limit", &flags->nodes, "plan only these nodes, e.g. gpu[01-04],gpu07").check(wrong_list);
   verb.add_option(
-      "--force", &flags->force,
-      "NODES: plan these nodes even if nothing changed, install them even if their hardware differs "
-      "from the spec or a different machine now uses their name, or start a storage "
-      "section from an old copy of its metadata; the plan shows which applies");
+          "--force", &flags->force,
+          "NODES: plan these nodes even if nothing changed, install them even if their hardware differs "
+          "from the spec or a different machine now uses their name, or start a storage "
+          "section from an old copy of its metadata; the plan shows which applies")
+      .check(wrong_list);
   verb.add_flag("--reimage", &flags->reimage,
                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");
@@ -166,7 +168,7 @@ void add_approve(Verb& app, Context& context) {
 void add_reimage(Verb& app, Context& context) {
   auto flags = std::make_shared<PlanFlags>();
   Verb& verb = app.add_verb("reimage", "reinstall nodes; data disks are kept");
-  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
+  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required().check(wrong_list);
   verb.add_flag("--through-ram", &flags->through_ram,
                 "re-image through the RAM system, not in place: takes two firmware boots and one network "
                 "boot, and also rewrites the boot loader");
@@ -183,7 +185,7 @@ void add_reimage(Verb& app, Context& context) {
 void add_rollback(Verb& app, Context& context) {
   auto flags = std::make_shared<PlanFlags>();
   Verb& verb = app.add_verb("rollback", "boot the previous system of the nodes; data disks are kept");
-  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
+  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required().check(wrong_list);
   force_option(verb, *flags);
   goal_flags(verb, *flags);
   verb.footer(
@@ -272,8 +274,9 @@ void add_accept(Verb& app, Context& context) {
   Verb& verb = app.add_verb(
       "accept",
       "run the acceptance tests on nodes again, or on running hosts (--hosts); changes no configuration");
-  verb.add_option("NODES", &flags->nodes, "default: all");
-  verb.add_option("--limit", &flags->limit, "the same as NODES: one node, a rack (gpu[01-32]), ...");
+  verb.add_option("NODES", &flags->nodes, "default: all").check(wrong_list);
+  verb.add_option("--limit", &flags->limit, "the same as NODES: one node, a rack (gpu[01-32]), ...")
+      .check(wrong_list);
   verb.add_option("--profile", &flags->profile,
                   "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's "
                   "profile, or with --hosts: standard");
@@ -294,7 +297,7 @@ void add_one_drain(Verb& app, Context& context, const std::string& kind, const c
   auto flags = std::make_shared<PlanFlags>();
   flags->report = "";
   Verb& verb = app.add_verb(kind, help);
-  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
+  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required().check(wrong_list);
   add_approval(verb, flags->approval);
   verb.example(example);
   verb.runs([flags, &context, kind] { carry_out(context, *flags, kind); });

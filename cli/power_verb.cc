@@ -111,7 +111,7 @@ void add_power(Verb& app, Context& context) {
   for (const auto& [name, help] : kPowerActions) {
     auto flags = std::make_shared<PowerFlags>();
     Verb& action = verb.add_verb(name, help);
-    action.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
+    action.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required().check(wrong_list);
     const std::string word = name;
     if (word == "off" || word == "cycle")
       action.add_flag("--yes,-y", &flags->yes, "without a prompt that shows what runs on the nodes");

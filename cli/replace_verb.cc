@@ -163,7 +163,8 @@ void add_replace(Verb& app, Context& context) {
     one.add_flag("--yes,-y", &flags->yes, "do it without a prompt");
     if (std::string(name) == "ca")
       one.add_option("--without", &flags->without,
-                     "NODES: withdraw the old CA although these have not moved; they must be re-imaged");
+                     "NODES: withdraw the old CA although these have not moved; they must be re-imaged")
+          .check(wrong_list);
     one.runs([flags, &context, secret = std::string(name)] { replace(context, secret, *flags); });
   }
 }

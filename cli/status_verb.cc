@@ -43,9 +43,10 @@ void watch_status(Context& context, const Which& which) {
 }
 
 void which_nodes(Verb& verb, Which& which) {
-  verb.add_option("--limit", &which.names, "only these nodes, e.g. gpu[01-04],gpu07");
-  verb.add_option("--state", &which.states, "only nodes in these states, e.g. quarantined,silent");
-  verb.add_option("--role", &which.roles, "only nodes with these roles");
+  verb.add_option("--limit", &which.names, "only these nodes, e.g. gpu[01-04],gpu07").check(wrong_list);
+  verb.add_option("--state", &which.states, "only nodes in these states, e.g. quarantined,silent")
+      .check(wrong_list);
+  verb.add_option("--role", &which.roles, "only nodes with these roles").check(wrong_list);
 }
 
 void show_why(Context& context, const std::string& node) {

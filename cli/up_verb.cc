@@ -65,7 +65,8 @@ void add_up(Verb& app, Context& context) {
   add_approval(verb, flags->approval, "approve every plan, including the data that it destroys");
   verb.add_flag("--dry-run", &flags->dry_run,
                 "only show what would change; store, build and request nothing of nodes");
-  verb.add_option("--limit", &flags->limit, "handle only these nodes, e.g. gpu[01-04],gpu07");
+  verb.add_option("--limit", &flags->limit, "handle only these nodes, e.g. gpu[01-04],gpu07")
+      .check(wrong_list);
   verb.add_flag("--reimage", &flags->reimage,
                 "also re-image accepted nodes that run an older build of their image; each is drained first");
   verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place")

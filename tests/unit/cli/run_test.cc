@@ -129,6 +129,35 @@ TEST_CASE("node lists take ranges and commas", "[cli]") {
   CHECK_FALSE(node_list("gpu[3-1]").ok());
 }
 
+TEST_CASE("an empty list of nodes is an error, not all nodes", "[cli]") {
+  const std::vector<std::string> lines[] = {{"up", "--yes", "--limit"},
+                                            {"plan", "--limit"},
+                                            {"plan", "--force"},
+                                            {"plan", "--force", "gpu01", "--force"},
+                                            {"accept"},
+                                            {"accept", "--limit"},
+                                            {"accept", "--force"},
+                                            {"reimage", "--yes"},
+                                            {"drain", "--yes"},
+                                            {"undrain"},
+                                            {"power", "off", "--yes"},
+                                            {"status", "--limit"},
+                                            {"status", "--state"},
+                                            {"status", "--role"},
+                                            {"watch", "--until-idle", "--limit"},
+                                            {"replace", "ca", "--without"},
+                                            {"node", "add", "spare01", "--adopt"}};
+  for (const auto& line : lines)
+    for (const char* empty : {"", ",", " , "}) {
+      CAPTURE(line, empty);
+      auto words = line;
+      words.insert(words.end(), {empty, "--socket", "/no/such/socket"});
+      const auto ran = muster_command(words);
+      CHECK(ran.exit == kUsage);
+      CHECK(ran.err.find("is empty") != std::string::npos);
+    }
+}
+
 TEST_CASE("a run that failed because nothing could be measured there is none that found a fault", "[cli]") {
   Check check;
   check.name = "gpu bf16/data";
