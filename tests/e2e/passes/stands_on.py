@@ -11,7 +11,6 @@ PRODUCT = ("agent", "base", "cli", "controller", "hardware", "host", "images", "
 # Product that no end-to-end test runs, and why. `run.sh status` prints it. It makes no test old.
 UNTESTED = {
     "kernels/gpu": "needs a GPU",
-    "controller/power/command*": "no end-to-end test has a program of its own for power",
     "controller/engines/beegfs*": "BeeGFS is in no archive that the lab reaches",
     "playbooks/storage-beegfs.yaml": "BeeGFS is in no archive that the lab reaches",
     "images/debian-13-metal.yaml": "no end-to-end test installs Debian 13 with firmware; full-kernel does Debian 12",
@@ -19,7 +18,6 @@ UNTESTED = {
     "images/ubuntu-24.04-metal.yaml": "no end-to-end test installs it; it adds nothing to the recipe that it names",
     "playbooks/cuda-vendor.yaml": "no end-to-end test installs it; its packages and steps are those of gpu-vendor",
     "playbooks/gpu-ubuntu.yaml": "Canonical's packages of drivers are in no archive that the lab reaches",
-    "playbooks/tools.yaml": "no end-to-end test installs it",
 }
 AGES_NOTHING = ("base", "host", "sys")   # everything stands on it: short, bmc, reimage, adopt and stack name it, and are run for it
 DRIVER_FILES = {"ssh": "controller/power/in_band*", "sakura-phy": "controller/power/sakura/*"}
