@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh"
 small_spec 1 | awk '
   /^storage:/ {
     for (n = 2; n <= 3; n++) {
-      power = n == 2 ? "{ driver: command, program: outlet, address: \"outlet:2\" }" : "{ driver: redfish, address: 10.20.1.13, secret: bmc }"
+      power = n == 2 ? "{ driver: command, program: outlet, address: 10.20.1.12 }" : "{ driver: redfish, address: 10.20.1.13, secret: bmc }"
       print "  - name: node0" n "\n    role: cpu\n    image: cpu\n    power: " power
       print "    mac: \"52:54:00:20:00:0" n "\"\n    address: 10.20.0.1" n "\n    disks:"
       print "      os:   { match: { serial: \"LABOS*\",   size: 8 GiB, count: 1 }, policy: format-if-blank }"
@@ -20,7 +20,7 @@ cat >"$work/power.d/outlet" <<EOF
 read -r call
 field() { printf '%s' "\$call" | jq -r ".\$1"; }
 lab() { MUSTER_LAB_DIR=$MUSTER_LAB_DIR $(realpath "$muster") lab "\$@"; }
-node=node0\$(field address | sed 's/^outlet://')
+node=node0\$(field address | sed 's/.*[.]1//')
 verb=\$(field verb)
 echo "\$verb" >>$work/outlet.log
 case \$verb in
