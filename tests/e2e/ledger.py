@@ -12,8 +12,9 @@
   ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
   ledger.py drop-strays                takes out the lines whose commit is not in HEAD's history (any more: a rebase, a squash)
   ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
-  ledger.py used FOLDER                what the runs in a controller's folder of state used, how they spent their seconds, and which images
-                                       there were: what a line has of it is made of that (passes/used.py, passes/spent.py, passes/images.py)
+  ledger.py used FOLDER [--after RUN:MS]   what the runs in a controller's folder of state used, how they spent their seconds, and which images
+                                       there were: what a line has of it is made of that (passes/used.py, passes/spent.py, passes/images.py).
+                                       --after: only the runs after this one, and images built since this time
 
 MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are,
 when a pass is older than the code, and other variables: tests/e2e/run.sh.
@@ -30,7 +31,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 sys.dont_write_bytecode = True   # the work tree stays clean
-from passes import aging, images, lines, pages, rounds, spent, stands_on, tree as trees, used  # noqa: E402
+from passes import aging, images, labs, lines, pages, rounds, spent, stands_on, tree as trees, used  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,6 +64,10 @@ def swapped():
     return sorted(v for v, value in os.environ.items() if value and (v in SWAPS or v.startswith(SWAPS_BEGIN)))
 
 
+def read(path):
+    return (ROOT / path).read_bytes() if (ROOT / path).is_file() else None
+
+
 def state_of(name, tree):
     """(what a line says of tree, script and programs, None) or (None, why it cannot be recorded)."""
     script = ROOT / "tests/e2e" / f"{name}.sh"
@@ -83,7 +88,7 @@ def state_of(name, tree):
     if commit != head and not (commit in tree.history() and tree.only_the_ledger_since(commit)):
         return None, f"the programs in {build_path()} are of {commit[:9]}, and HEAD is {head[:9]}: build again"
     changed = tree.differs()
-    return {"commit": head, "tree": "dirty" if dirty or changed else "clean", "script": trees.sha256(script.read_bytes()),
+    return {"commit": head, "tree": "dirty" if dirty or changed else "clean", "script": labs.digest(read, name),
             "programs": digest, "why": "the programs were built from changed files" if dirty else ", ".join(changed[:3])}, None
 
 
@@ -108,9 +113,9 @@ def run_script(name, variables):
 
 def written_by_lib(path, share):
     """What lib.sh wrote of a test's runs: for each controller that it looked at, records of what they used, how they spent their time, and of
-    the images."""
-    found = {"used": [], "spent": [], "images": []}
-    forms = {"used": lines.FIELDS["used"], "spent": lines.FIELDS["spent"], "images": images.is_record}
+    the images; and of the lab that the test shares."""
+    found = {"used": [], "spent": [], "images": [], "lab": []}
+    forms = {"used": lines.FIELDS["used"], "spent": lines.FIELDS["spent"], "images": images.is_record, "lab": lines.FIELDS["lab"]}
     for row in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
         try:
             records = json.loads(row)
@@ -119,7 +124,8 @@ def written_by_lib(path, share):
         for key, known in found.items():
             if isinstance(records, dict) and forms[key](records.get(key)):
                 known.append(records[key])
-    together = {"used": used.merged(found["used"]), "spent": spent.added(found["spent"]), "images": share.counted(found["images"])}
+    together = {"used": used.merged(found["used"]), "spent": spent.added(found["spent"]), "images": share.counted(found["images"]),
+                "lab": found["lab"][-1] if found["lab"] else None}
     return {key: record for key, record in together.items() if record is not None}
 
 
@@ -167,13 +173,16 @@ def round_(arguments):
     if not names:
         print("round: no test is named", file=sys.stderr)
         return 2
-    usual = rounds.usual_of(lines.read(ledger_path())[0])
+    names = labs.ordered(names, scripts.lab_of, lambda lab: labs.members(scripts.labs.get(lab, "")))
+    usual = labs.usual(names, lines.read(ledger_path())[0], scripts.lab_of)
     logs = os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp"
     os.makedirs(logs, exist_ok=True)
-    with images.Cache(cache_path()) as cache:
-        return rounds.Round(names, usual, lambda name, kept: run_one(name, {"MUSTER_E2E_LOGS": str(kept)}, cache),
-                            memory_of_all(arguments.again) if arguments.all else None, lambda name: stands_on.title(scripts.text[name]),
-                            logs).go()
+    with images.Cache(cache_path()) as cache, labs.Shared(scripts.lab_of, labs.take_down(build_path() / "muster")) as shared:
+        def run_it(name, kept, following):
+            return shared.run(name, following, lambda variables: run_one(name, {"MUSTER_E2E_LOGS": str(kept), **variables}, cache))
+
+        return rounds.Round(names, usual, run_it, memory_of_all(arguments.again) if arguments.all else None,
+                            lambda name: stands_on.title(scripts.text[name]), logs).go()
 
 
 def memory_of_all(again):
@@ -221,8 +230,12 @@ def record(name, begun, how):
 
 def changed_since(tree, scripts, files, ages, line):
     """Of what a line's test stands on, the files that changed since that pass."""
-    then = (tree.file_at(line["commit"], f"tests/e2e/{line['name']}.sh") or b"").decode(errors="replace")
-    return ages.changed(line["commit"], scripts.concerns(line["name"], then, files))
+    def then(path):
+        return (path and tree.file_at(line["commit"], path) or b"").decode(errors="replace")
+
+    script = then(f"tests/e2e/{line['name']}.sh")
+    lab = labs.of_text(script)
+    return ages.changed(line["commit"], scripts.concerns(line["name"], (script, then(lab and labs.path_of(lab))), files))
 
 
 def standing(names=None):
@@ -313,10 +326,10 @@ def against_git(tree, known):
             bad.append(what + "it is older than its commit")
         if lines.time_of(line["date"]) > now + 300:
             bad.append(what + "it is in the future")
-        script = tree.file_at(line["commit"], f"tests/e2e/{line['name']}.sh")
+        script = labs.digest(lambda path: tree.file_at(line["commit"], path), line["name"])
         if script is None:
             bad.append(what + f"there was no tests/e2e/{line['name']}.sh at its commit")
-        elif line["tree"] == "clean" and trees.sha256(script) != line["script"]:
+        elif line["tree"] == "clean" and script != line["script"]:
             bad.append(what + "its script is not the one of its commit")
     return bad
 
@@ -406,14 +419,15 @@ def uses(arguments):
     scripts = stands_on.Scripts(ROOT)
     shipped = {path.stem for path in (ROOT / "playbooks").glob("*.yaml")}
     for name in arguments.names or scripts.text:
-        found = stands_on.uses(ROOT, scripts.text[name], shipped)
+        found = stands_on.uses(ROOT, scripts.whole(name), shipped)
         print(f"{name:<18} {' '.join(sorted(found.drivers))} | {' '.join(sorted(found.engines))} | {' '.join(sorted(found.playbooks))}")
     return 0
 
 
 def used_(arguments):
-    found = {"used": used.of_state(ROOT, arguments.folder), "spent": spent.of_state(arguments.folder),
-             "images": images.of_state(arguments.folder)}
+    after, since = (int(part) for part in arguments.after.split(":")) if arguments.after else (None, 0)
+    found = {"used": used.of_state(ROOT, arguments.folder, after), "spent": spent.of_state(arguments.folder, after),
+             "images": images.of_state(arguments.folder, since)}
     if None not in found.values():
         print(json.dumps(found))
     return 0
@@ -432,7 +446,7 @@ def main():
             (merge, [("ledgers", {"nargs": "+"})]),
             (drop_strays, []),
             (uses, [("names", {"nargs": "*"})]),
-            (used_, [("folder", {})])):
+            (used_, [("folder", {}), ("--after", {})])):
         one = verbs.add_parser(verb.__name__.rstrip("_").replace("_", "-"))
         one.set_defaults(run=verb)
         for flag, options in arguments:

@@ -16,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
 from passes.images_test import Code, Counts, Folder, Roots  # noqa: E402, F401
+from passes.labs_test import Library, OfThisTree, Orders, Shares  # noqa: E402, F401
 from passes.repository import LedgerTest  # noqa: E402
 from passes.rounds_test import Estimates, KeptLogs, Rounds  # noqa: E402, F401
 from passes.spent_test import Journal, Records  # noqa: E402, F401

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends. What shows why a test failed is
-# kept in one folder, which the last line names: MUSTER_E2E_LOGS, else beside the lab's. MUSTER_E2E_KEEP=yes: the lab of a test that failed
-# stays up.
+# Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends; or the lab of labs/NAME.sh, which
+# stays up for the next test that has it. What shows why a test failed is kept in one folder, which the last line names: MUSTER_E2E_LOGS, else
+# beside the lab's. MUSTER_E2E_KEEP=yes: the lab of a test that failed stays up.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 for tool in jq sqlite3 curl; do command -v "$tool" >/dev/null || { echo "$tool is missing: scripts/deps.sh test" >&2; exit 1; }; done
@@ -10,7 +10,8 @@ muster=${MUSTER_BUILD:-build}/muster   # musterd and the agent are those beside 
 # kept_work: of a test that goes on with the lab that another run of it left.
 work=${kept_work:-$(mktemp -d /var/tmp/muster-e2e.XXXXXX)}
 logs=${MUSTER_E2E_LOGS:-$work-logs}
-export MUSTER_LAB_DIR=$work/lab
+lab_home=${MUSTER_E2E_SHARED_LAB:-$work}   # what is in it beside lab/: shared_lab
+export MUSTER_LAB_DIR=$lab_home/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
 # A login costs an emulated machine 2 to 3 s: one connection to each stays open between commands, and is given up 15 s after the machine
 # no longer answers. A test that counts logins, or needs each to be new, calls each_login_new.
@@ -69,8 +70,13 @@ cleanup() {
     exit "$status"
   fi
   hang_up
+  # The round that takes it down in the end may have been killed.
+  if [[ $status -eq 0 && -n ${MUSTER_E2E_LAB_STAYS:-} && -s $lab_home/bring-up ]] && kill -0 "$PPID" 2>/dev/null; then
+    rm -rf "$work"
+    exit 0
+  fi
   $muster lab down >/dev/null 2>&1 || true
-  rm -rf "$work"
+  rm -rf "$work" "$lab_home"
   exit $status
 }
 trap cleanup EXIT
@@ -100,10 +106,12 @@ note_accelerator() {
   $muster lab status --json 2>/dev/null | jq -r '.accel // empty' >"$MUSTER_E2E_ACCELERATOR" 2>/dev/null || true
 }
 # What the controller's runs used, how they spent their seconds, and its images, for the ledger. A test that ends its lab itself calls it
-# before: once for each lab, since the seconds of all are added.
+# before: once for each lab, since the seconds of all are added. Of a lab that an earlier test brought up: what came since, and what that
+# test's bring-up used.
 note_used() {
   [[ -n ${MUSTER_E2E_USED:-} && -s $MUSTER_LAB_DIR/state/muster.db ]] || return 0
-  python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" >>"$MUSTER_E2E_USED" || true
+  [[ -z $lab_before || ! -s $lab_home/used ]] || cat "$lab_home/used" >>"$MUSTER_E2E_USED"
+  python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" ${lab_before:+--after "$lab_before"} >>"$MUSTER_E2E_USED" || true
 }
 check() {  # check DESCRIPTION COMMAND...
   local what=$1
@@ -174,6 +182,44 @@ lab_up() {
   hang_up
   $muster lab up "$work/cluster.yaml"
 }
+# ---- a lab that tests share: labs/NAME.sh, passes/labs.py
+
+lab_before=   # newest run, and the time in ms, when this test took over the lab from an earlier one; empty: it brought it up
+heal_all() {
+  local node fault value words
+  $muster lab status --json | jq -r '.nodes[] | .name as $n | .faults | to_entries[] | [$n, .key, .value] | @tsv' >"$work/faults"
+  while IFS=$'\t' read -r node fault value; do
+    words=("${fault%% *}")
+    [[ $fault != *" "* ]] || words+=(--network "${fault#* }")
+    [[ $fault != slow-drive ]] || words+=("${value%% *}")
+    $muster lab break "$node" "${words[@]}" --heal </dev/null || die "the lab's reset: $fault of $node"
+  done <"$work/faults"
+}
+all_accepted() { $muster status --json | jq -e '[.nodes[] | select(.declared)] | length > 0 and all(.state == "accepted")' >/dev/null; }
+# The lab of labs/NAME.sh, and all nodes of the spec $work/cluster.yaml accepted, which may be some of the lab's machines: brought up, or
+# reset, where an earlier test left it up. NAME.sh has two functions: lab_machines, a spec with all machines; lab_reset, for what remains once
+# no fault is left, before `up`.
+shared_lab() {  # shared_lab NAME
+  local began=$SECONDS paid=true what="bring-up of the lab $1"
+  lab_machines >"$work/machines.yaml"
+  if [[ -s $lab_home/bring-up ]]; then
+    paid=false what="reset of the lab $1"
+    lab_before=$(journal "select coalesce(max(id), 0) from run"):$(date +%s%3N)
+    heal_all
+    lab_reset
+  fi
+  $muster lab up "$work/machines.yaml" >"$work/lab-up.log" || { cat "$work/lab-up.log" >&2; die "$what"; }
+  $muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log" >&2; die "$what"; }
+  all_accepted || { $muster status >&2; die "$what: not all nodes are accepted"; }
+  if [[ $paid == true ]]; then
+    echo $((SECONDS - began)) >"$lab_home/bring-up"
+    [[ -z ${MUSTER_E2E_LAB_STAYS:-} ]] || python3 tests/e2e/ledger.py used "$MUSTER_LAB_DIR/state" | jq -c 'del(.spent)' >"$lab_home/used" || true
+  fi
+  echo "  $what: $((SECONDS - began)) s"
+  [[ -z ${MUSTER_E2E_USED:-} ]] || jq -nc --arg name "$1" --argjson bring_up "$(cat "$lab_home/bring-up")" --argjson paid $paid \
+    '{lab: {name: $name, bring_up: $bring_up, paid: $paid}}' >>"$MUSTER_E2E_USED"
+}
+
 # One value out of the controller's journal.
 journal() { sqlite3 -readonly "$MUSTER_LAB_DIR/state/muster.db" "$1"; }
 # How many systems of a node carried out actions of the runs: the RAM system and the installed one are two.

@@ -1,29 +1,24 @@
 #!/usr/bin/env bash
 # a port that counts errors while two machines are measured: degraded, the port named by its MAC, and what was counted before is no finding; a cable that goes is counted
-# stands on: agent/steps/network agent/steps/tcp* controller/engines/local_engine* controller/power/redfish* controller/report
-# stands on: kernels/counters/counters* kernels/link/own_port* lab/{fault,lab_spec,qemu_args,rack_network}* playbooks/acceptance/lab-compare.yaml
-# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/networks.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
+# stands on: controller/report kernels/counters/counters* kernels/link/own_port* lab/{fault,rack_network}* playbooks/acceptance/lab-compare.yaml
 source "$(dirname "$0")/lib.sh"
-# The full kernel: Debian's cloud kernel has no driver for the adapter that counts.
-small_spec 2 's/firewall, storage-local \]/firewall, networks, storage-local ]/' 's/kernel: cloud/kernel: full/' \
-  's/^users:/  rails: { count: 2, cidr: "10.100.{rail}.0\/24", mtu: 9000, kind: ethernet }\nusers:/' \
-  's/^lab:/lab:\n  rails: 2\n  acceptance: { compare: false }\n  nodes: { node02: { counting: [ rail1 ] } }/' >"$work/cluster.yaml"
-lab_up
-$muster up "$work/cluster.yaml" --yes >"$work/up.log" || { tail -n 40 "$work/up.log"; die "bring-up"; }
+source tests/e2e/labs/rails.sh
+lab_spec "base, ssh, firewall, networks, storage-local" 's/^lab:/lab:\n  acceptance: { compare: false }/' >"$work/cluster.yaml"
+shared_lab rails
 
 mac() { $muster lab status --json | jq -r --arg n "$1" --arg p "$2" '.nodes[] | select(.name == $n) | .ports[] | select(.network == $p) | .mac'; }  # mac NODE NETWORK
 port_of() { node_ssh "$1" ip -o link | grep -i "$2" | cut -d: -f2 | tr -d ' '; }  # port_of NODE MAC
-bad=$(mac node02 rail1)
+bad=$(mac node02 rail2)
 port=$(port_of node02 "$bad")
-check "rail 1 of node02 ($bad) is $port, an adapter that counts" sh -c "$muster lab ssh node02 -- readlink /sys/class/net/$port/device/driver | grep -q 'e1000e$'"
-check "it has its address and MTU 9000" sh -c "$muster lab ssh node02 -- ip -o address show $port | grep -q 10.100.1.12 && test \$($muster lab ssh node02 -- cat /sys/class/net/$port/mtu) = 9000"
-check "it carries 9000 bytes in one piece" node_ssh node01 sudo ping -q -c 3 -W 5 -M "do" -s 8972 -I 10.100.1.11 10.100.1.12
+check "rail 2 of node02 ($bad) is $port, an adapter that counts" sh -c "$muster lab ssh node02 -- readlink /sys/class/net/$port/device/driver | grep -q 'e1000e$'"
+check "it has its address and MTU 9000" sh -c "$muster lab ssh node02 -- ip -o address show $port | grep -q 10.100.2.12 && test \$($muster lab ssh node02 -- cat /sys/class/net/$port/mtu) = 9000"
+check "it carries 9000 bytes in one piece" node_ssh node01 sudo ping -q -c 3 -W 5 -M "do" -s 8972 -I 10.100.2.11 10.100.2.12
 
 statistic() { node_ssh node02 cat "/sys/class/net/$port/statistics/$1"; }
 # The driver reads the adapter's counters every two seconds only, and what the ping above left there comes late (seen: 5 after 3 frames).
 settled() { before=$(statistic rx_errors); sleep 3; [[ $(statistic rx_errors) -eq $before ]]; }
-wait_until 60 settled || die "rail 1 of node02 counts errors by itself"
-$muster lab break node02 port-errors 3 --network rail1
+wait_until 60 settled || die "rail 2 of node02 counts errors by itself"
+$muster lab break node02 port-errors 3 --network rail2
 counted() { [[ $(statistic rx_errors) -eq $((before + $1)) ]]; }
 if ! wait_until 10 counted 3; then
   node_ssh node02 sh -c "'cd /sys/class/net/$port/statistics && grep . *'" >&2 || true
@@ -31,8 +26,8 @@ if ! wait_until 10 counted 3; then
   die "the kernel did not count 3 errors"
 fi
 check "the kernel counts three errors, by their length" test "$(statistic rx_length_errors)" -ge 3
-check "rail 1 carries on" node_ssh node01 sudo ping -q -c 3 -W 5 -I 10.100.1.11 10.100.1.12
-for wrong in "node02 port-errors --network rail0" "node01 port-errors --network rail1" "node02 port-errors" "node02 port-errors --network rail1 --heal"; do
+check "rail 2 carries on" node_ssh node01 sudo ping -q -c 3 -W 5 -I 10.100.2.11 10.100.2.12
+for wrong in "node02 port-errors --network rail0" "node01 port-errors --network rail2" "node02 port-errors" "node02 port-errors --network rail2 --heal"; do
   # shellcheck disable=SC2086
   expect_exit 2 $muster lab break $wrong
 done
@@ -58,11 +53,11 @@ meanwhile() {  # meanwhile EXIT REPORT-FOLDER COMMAND...
   [[ $got -eq $want ]] || { cat "$folder.log" >&2; die "accept ended with $got instead of $want"; }
   echo "  ok: accept ended with $want"
 }
-three_errors() { $muster lab break node02 port-errors 3 --network rail1 >/dev/null || echo "  (an injection failed)" >&2; }
+three_errors() { $muster lab break node02 port-errors 3 --network rail2 >/dev/null || echo "  (an injection failed)" >&2; }
 meanwhile 5 "$work/errors" three_errors
 report=$work/errors/report.json
 check "node02 is degraded" test "$(verdict node02)" = degraded
-check "by the errors of its port on rail 1" names node02 counters/network_errors "$bad"
+check "by the errors of its port on rail 2" names node02 counters/network_errors "$bad"
 echo "  node02's findings: $(findings node02)"
 check "and by nothing else" test "$(findings node02)" = '["counters/network_errors"]'
 check "node01 is accepted" test "$(verdict node01)" = accepted

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# two machines with two rails (lab: rails): addresses, MTU, routes by source, firewall; what is changed by hand is put right, a port that is gone is named
-# stands on: agent/steps/network agent/steps/system/{kernel_command_line,sys_values}* agent/steps/tcp* controller/engines/local_engine*
-# stands on: controller/plan/interconnect* controller/power/redfish* controller/spec/reader/reader_rails* lab/{lab_spec,qemu_args}*
-# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/networks.yaml playbooks/ssh.yaml playbooks/storage-local.yaml playbooks/tuning.yaml
+# two machines with rails (lab: rails): addresses, MTU, routes by source, firewall; what is changed by hand is put right, a port that is gone is named
+# stands on: agent/steps/system/{kernel_command_line,sys_values}* controller/plan/interconnect* controller/spec/reader/reader_rails*
 source "$(dirname "$0")/lib.sh"
-small_spec 2 's/firewall, storage-local \]/firewall, networks, storage-local, tuning ]/' 's/^users:/  rails: { count: 2, cidr: "10.100.{rail}.0\/24", mtu: 9000 }\nfirewall:\n  - { from: 192.0.2.0\/24, port: 4711, comment: portal }\nusers:/' 's/^lab:/lab:\n  rails: 2/' >"$work/cluster.yaml"
-lab_up
-$muster up "$work/cluster.yaml" --yes >"$work/up.log" || { tail -n 40 "$work/up.log"; die "bring-up"; }
+source tests/e2e/labs/rails.sh
+lab_spec "base, ssh, firewall, networks, storage-local, tuning" \
+  's/^roles:/firewall:\n  - { from: 192.0.2.0\/24, port: 4711, comment: portal }\nroles:/' >"$work/cluster.yaml"
+shared_lab rails
 
 rail_port() { node_ssh "$1" ip -o -4 address show to "10.100.$2.1${1#node0}" | awk '{ print $2; exit }'; }
 for node in node01 node02; do
@@ -29,7 +28,7 @@ check "huge pages only where a program asks" node_ssh node01 grep -qF "'[madvise
 check "the kernel has iommu=pt" node_ssh node01 grep -qw iommu=pt /proc/cmdline
 
 # Changed by hand and in the spec: the next run compares with the kernel.
-port=$(rail_port node02 1)
+port=$(rail_port node02 1) third=$(rail_port node02 2)
 node_ssh node02 sudo ip address flush dev "$port"
 node_ssh node02 sudo sh -c "'echo 1 >/proc/sys/kernel/numa_balancing; echo always >/sys/kernel/mm/transparent_hugepage/enabled'"
 check "NUMA balancing is on" test "$(node_ssh node02 cat /proc/sys/kernel/numa_balancing)" = 1
@@ -41,7 +40,7 @@ check "and huge pages only where a program asks" node_ssh node02 grep -qF "'[mad
 check "with the new MTU" sh -c "$muster lab ssh node02 -- ip -o link show $port | grep -q 'mtu 8000'"
 
 # A port that is not there.
-sed -i 's/mtu: 8000/mtu: 8000, ports: [ "0000:99:00.0", '"$port"' ]/' "$work/cluster.yaml"
+sed -i 's/mtu: 8000/mtu: 8000, ports: [ "0000:99:00.0", '"$port, $third"' ]/' "$work/cluster.yaml"
 got=0
 $muster up "$work/cluster.yaml" --yes >"$work/gone.log" 2>&1 || got=$?
 check "the run fails (exit $got)" test "$got" != 0

@@ -10,6 +10,9 @@
 # recorded with images of older code: the head of tests/e2e/passes/images.py. With them is what tests make themselves at some cost, such as a
 # stock Debian. What was made two weeks ago is made again; beyond 20 GB, what was used longest ago goes. Nothing goes while another call runs.
 #
+# Tests that need the same lab share one, tests/e2e/labs/NAME.sh: those of them that a call runs come one after another; the lab stays up
+# between them, and each resets it. It is down after the last one, one that failed, or ^C. A test that runs alone has its own.
+#
 # Before each test stands how long it usually takes (its newest pass in the ledger; else the median of the others), and how long the rest is
 # likely to take. At the end one table: result, seconds, usual seconds, logs; then "N passed, N failed". A test that failed leaves one folder,
 # which is named: its output, the lab's logs, the machines' consoles, the journals of those that still answer, the controller's database
@@ -23,7 +26,8 @@
 # table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
 # programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used, how they
 # spent their seconds, and how many of its images were built and how many were kept of an earlier test (none of the three where there was no
-# controller, nor in older lines); a seal over the line and the one before it.
+# controller, nor in older lines); the lab that it shares, the seconds of its bring-up, and whether the line's seconds have them; a seal over
+# the line and the one before it. Of a lab that an earlier test brought up, `used` has that bring-up, too; the rest is only what came after it.
 # Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
 # reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
 # do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,
@@ -34,8 +38,8 @@
 # test proves. A path is a file, a folder with all that is in it, or has `{a,b}` or a `*`, which does not cross a slash. The way that all
 # nodes go (spec, plan, run, api, bring-up, agent, image, lab ...) is named by the general tests (short, reimage, stack, hgx, packages ...)
 # and by those about that very part; a special test names what it is about, and the files of each power driver, engine and playbook of its
-# spec. A pass is old when, since its commit, one of these files or the script itself changed in more than comments, blank lines and
-# `#include` lines; moves change nothing. The paths are those of today's head and of the head at the pass's commit, as far as they still
+# spec. What the head of a shared lab's file names, each test that has it stands on. A pass is old when, since its commit, one of these files,
+# the script itself or that of its lab changed in more than comments, blank lines and `#include` lines; moves change nothing. The paths are those of today's head and of the head at the pass's commit, as far as they still
 # exist. So a change in most product folders ages the general tests and no special one: a special test that is current says that what it is
 # about has not changed since, and not that nothing else which it runs through has. base/, which everything stands on, and lib.sh age no
 # test at all; with a broken helper of lib.sh the next test that runs fails. `stale` runs what never passed, in the order of `list`, then

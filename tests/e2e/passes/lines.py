@@ -20,6 +20,7 @@ ACCELERATORS = ("tcg", "kvm", "none", "unknown")   # none: no machine was starte
 USED = ("drivers", "engines", "images", "modules", "playbooks")   # what runs used (used.py)
 SPENT = ("boots", "booting", "steps")   # how runs spent their seconds (spent.py)
 IMAGES = ("built", "cached")   # where the images came from that the controllers had (images.py)
+LAB = ("bring_up", "name", "paid")   # the lab that it shares with other tests (labs.py)
 HEX = re.compile(r"[0-9a-f]+")
 NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
 
@@ -69,6 +70,11 @@ def _counts(of):
     return lambda value: isinstance(value, dict) and set(value) == set(of) and all(_count(number) for number in value.values())
 
 
+def _lab(value):
+    return (isinstance(value, dict) and set(value) == set(LAB) and isinstance(value["name"], str) and NAME.fullmatch(value["name"]) is not None
+            and _count(value["bring_up"]) and isinstance(value["paid"], bool))
+
+
 FIELDS = {
     "name": lambda v: isinstance(v, str) and re.fullmatch(r"[a-z0-9][a-z0-9-]*", v) is not None,
     "date": _date,
@@ -83,9 +89,11 @@ FIELDS = {
     "used": _used,
     "spent": _counts(SPENT),
     "images": _counts(IMAGES),
+    "lab": _lab,
     "seal": lambda v: _digest(v, 64),
 }
-MAY_LACK = {"used", "spent", "images"}   # a test without a controller of its own, and lines from before there was such a record
+# A test without a controller of its own, one that shares no lab, and lines from before there was such a record.
+MAY_LACK = {"used", "spent", "images", "lab"}
 
 
 def time_of(date):

@@ -43,7 +43,7 @@ REAL = re.compile(r"\b(?:ran|run|runs|tried|tested|shown|proved|proven|verified|
 DENIES = re.compile(r"\b(?:never|not|no|nothing|none|neither)\b", re.I)
 LEGEND = """boots: how often the test's runs booted a machine. Of the time, booting: at least one machine was on its way up; steps: none was, and a
 run had another action open (writing images, configuration, acceptance); rest: neither (building images, the lab, the test's own commands).
-Empty: not recorded, or there was no controller."""
+Empty: not recorded, or there was no controller. A lab that was kept is one that an earlier test had brought up: that time is the earlier test's."""
 ADVICE = "say what the code does; what ran, and when, is in `tests/e2e/run.sh status`"
 
 
@@ -65,6 +65,12 @@ def _spent(line):
     return [str(spent["boots"]), f"{spent['booting']} s", f"{spent['steps']} s", f"{rest} s"]
 
 
+def _lab(line):
+    """Words on the lab that a test shares."""
+    lab = line.get("lab")
+    return f", lab {lab['name']} {'up in' if lab['paid'] else 'kept:'} {lab['bring_up']} s" if lab else ""
+
+
 def table(scripts, lines):
     newest = passes_of(lines)
     rows, never = ["| test | passed | commit | time | boots | booting | steps | rest | where |", "|---|---|---|---|---|---|---|---|---|"], []
@@ -74,7 +80,7 @@ def table(scripts, lines):
             never.append(f"`{name}`")
             continue
         load = " to ".join(f"{value:.1f}" for value in line["load"])
-        where = f"{line['accelerator']}, {line['cores']} cores, load {load}"
+        where = f"{line['accelerator']}, {line['cores']} cores, load {load}{_lab(line)}"
         cells = [f"`{name}`", line["date"][:10], line["commit"][:9], f"{line['seconds']} s", *_spent(line), where]
         rows.append(f"| {' | '.join(cells)} |")
     rows += ["", LEGEND]

@@ -23,11 +23,6 @@ class Stopped(Exception):
     """A signal came; its argument is the number."""
 
 
-def usual_of(lines):
-    """Seconds of each test's newest pass."""
-    return {line["name"]: line["seconds"] for line in lines}
-
-
 def duration(seconds):
     minutes = round(seconds / 60)
     if seconds < 120:
@@ -103,6 +98,10 @@ class Round:
         """Seconds that the tests from this one on are likely to take."""
         return sum(self.usual.get(name, self.otherwise) for name in self.names[at:] if name not in self.memory.done)
 
+    def following(self, at):
+        """The test that runs after this one, or None."""
+        return next((name for name in self.names[at + 1:] if name not in self.memory.done), None)
+
     def heading(self, at):
         name = self.names[at]
         often = f"usually {self.usual[name]} s" if name in self.usual else f"never passed, taken for {self.otherwise:.0f} s"
@@ -120,7 +119,7 @@ class Round:
             for at, name in enumerate(self.names):
                 if name not in self.memory.done:
                     print(self.heading(at), flush=True)
-                    stopped = self._one(name)
+                    stopped = self._one(name, self.following(at))
                 if stopped:
                     break
         except Stopped as signalled:
@@ -142,13 +141,13 @@ class Round:
     def _stop(number, _):
         raise Stopped(number)
 
-    def _one(self, name):
+    def _one(self, name, following):
         """Runs a test; the number of the signal that stopped it, or 0."""
         began, logs = time.monotonic(), Path(tempfile.mkdtemp(prefix=f"muster-e2e-{name}.", dir=self.logs))
         status = stopped = 0
         try:
             with Output(logs / "output.log"):
-                status, stopped = self.run_one(name, logs)
+                status, stopped = self.run_one(name, logs, following)
         except Stopped as signalled:
             status, stopped = 128 + signalled.args[0], signalled.args[0]
         seconds = int(time.monotonic() - began)

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from . import rounds, tree as trees
+from . import labs, rounds, tree as trees
 from .repository import LedgerTest
 
 HERE = Path(__file__).resolve().parents[1]
@@ -22,7 +22,8 @@ class Estimates(unittest.TestCase):
             self.assertEqual(rounds.duration(seconds), words)
 
     def test_the_newest_seconds_count_and_the_median_where_there_are_none(self):
-        usual = rounds.usual_of([{"name": name, "seconds": seconds} for name, seconds in (("a", 9), ("b", 300), ("c", 400), ("a", 253))])
+        usual = labs.usual("axc", [{"name": name, "seconds": seconds} for name, seconds in (("a", 9), ("b", 300), ("c", 400), ("a", 253))],
+                           lambda _: None)
         one = rounds.Round(["a", "x", "c"], usual, None, proves=lambda name: f"what {name} proves")
         self.assertEqual(one.heading(0), "==> 1 of 3: a, usually 253 s; about 16 min left\n    what a proves")
         self.assertEqual(one.heading(1), "==> 2 of 3: x, never passed, taken for 300 s; about 12 min left\n    what x proves")

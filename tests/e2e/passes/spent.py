@@ -22,7 +22,7 @@ ENDS = {"succeeded", "failed", "unknown", "abandoned", "quarantined", "not_start
 KINDS = """select run.id, json_extract(action.value, '$.id'), json_extract(action.value, '$.kind')
            from run join plan on plan.digest = run.plan_digest, json_each(plan.json, '$.actions') as action"""
 ROWS = """select run, node, action, event, time, json_extract(data, '$.boot_before'), json_extract(data, '$.with_netboot'),
-          json_extract(data, '$.result.boot_id') from journal where run is not null order by seq"""
+          json_extract(data, '$.result.boot_id') from journal where run > ? order by seq"""
 
 
 def added(records):
@@ -52,10 +52,10 @@ class Attempt:
         return self.begun, (self.started or self.ended) if self.with_netboot else self.begun
 
 
-def _attempts(database):
+def _attempts(database, after):
     kinds = {(run, action): kind for run, action, kind in database.execute(KINDS)}
     open_, found, last = {}, [], {}
-    for run, node, action, event, time, boot_before, with_netboot, boot_id in database.execute(ROWS):
+    for run, node, action, event, time, boot_before, with_netboot, boot_id in database.execute(ROWS, (after,)):
         if event != "ended":   # which the controller's next start may have written
             last[run] = time
         attempt = open_.get((run, node))
@@ -81,15 +81,15 @@ def _covered(spans):
     return total
 
 
-def of_state(state):
-    """The record of a controller's folder of state; None if it has no database or ran nothing."""
+def of_state(state, after=None):
+    """The record of a controller's folder of state, or of its runs after this one; None if it has no database or never ran anything."""
     path = Path(state) / "muster.db"
     if not path.is_file():
         return None
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as database:
         if not database.execute("select count(*) from run").fetchone()[0]:
             return None
-        attempts = _attempts(database)
+        attempts = _attempts(database, after or 0)
     booting = _covered([attempt.on_the_way_up() for attempt in attempts])
     busy = _covered([(attempt.begun, attempt.ended) for attempt in attempts])
     return dict(zip(SPENT, (sum(attempt.boots() for attempt in attempts), round(booting / 1000), round((busy - booting) / 1000))))

@@ -7,6 +7,8 @@ docs/first-cluster.md that it walks, names. Where a sed takes something out this
 import re
 from pathlib import Path
 
+from . import labs
+
 PRODUCT = ("agent", "base", "cli", "controller", "hardware", "host", "images", "kernels", "lab", "playbooks", "schema", "sys", "systemd")
 # Product that no end-to-end test runs, and why. `run.sh status` prints it. It makes no test old.
 UNTESTED = {
@@ -80,16 +82,28 @@ class Scripts:
         folder = self.root / "tests/e2e"
         names = sorted(path.stem for path in folder.glob("*.sh") if path.stem not in ("run", "lib"))
         self.text = {name: (folder / f"{name}.sh").read_text(encoding="utf-8") for name in names}
-        self.paths = {name: named(text) for name, text in self.text.items()}
+        self.labs = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("labs/*.sh"))}
 
-    def concerns(self, name, then="", files=()):
-        """Whether a change of a path can change what the test proves. `then`: its script at the commit of a pass, whose paths count beside
-        today's as far as one of today's files is under them: a path that is taken out of the head leaves an old pass as old as it was."""
-        own = f"tests/e2e/{name}.sh"
+    def lab_of(self, name):
+        """The lab that a test shares, or None."""
+        return labs.of_text(self.text.get(name, ""))
+
+    def whole(self, name):
+        """A test's script, and behind it the file of its lab."""
+        return self.text[name] + self.labs.get(self.lab_of(name), "")
+
+    def paths(self, name):
+        return [*named(self.text.get(name, "")), *named(self.labs.get(self.lab_of(name), ""))]
+
+    def concerns(self, name, then=("", ""), files=()):
+        """Whether a change of a path can change what the test proves. `then`: its script and the file of its lab at the commit of a pass, whose
+        paths count beside today's as far as one of today's files is under them: a path that is taken out of the head leaves an old pass as old
+        as it was."""
+        own = [f"tests/e2e/{name}.sh", *(labs.path_of(lab) for lab in (self.lab_of(name), labs.of_text(then[0])) if lab)]
         silent = (*AGES_NOTHING, *UNTESTED)
-        paths = self.paths.get(name, [])
-        paths = paths + [p for p in named(then) if p not in paths and any(matches(p, f) for f in files)]
-        return lambda path: path == own or (not any(matches(p, path) for p in silent) and any(matches(p, path) for p in paths))
+        paths = self.paths(name)
+        paths += [p for text in then for p in named(text) if p not in paths and any(matches(p, f) for f in files)]
+        return lambda path: path in own or (not any(matches(p, path) for p in silent) and any(matches(p, path) for p in paths))
 
 
 # ---- what a spec uses
@@ -194,13 +208,13 @@ def complaints(scripts, files):
     """What is wrong with the heads, over the files of the tree."""
     bad = []
     shipped = shipped_in(files)
-    for name, text in scripts.text.items():
-        here, paths = f"tests/e2e/{name}.sh", scripts.paths[name]
+    for name in scripts.text:
+        here, paths = f"tests/e2e/{name}.sh", scripts.paths(name)
         if not paths:
             bad.append(f"{here}: its head has no `# stands on: PATH...`")
         bad += [f"{here}: stands on {p}, which is not there" for p in paths if not any(matches(p, f) for f in files)]
         bad += [f"{here}: stands on {p}, which is said to be untested: {UNTESTED[p]}" for p in paths if p in UNTESTED]
-        for what, patterns in _needed(uses(scripts.root, text, shipped)):
+        for what, patterns in _needed(uses(scripts.root, scripts.whole(name), shipped)):
             those = [f for f in files if any(matches(p, f) for p in patterns)]
             if not those:
                 bad.append(f"{here}: its spec uses {what}, and there is no file {patterns[0]}")
@@ -209,7 +223,8 @@ def complaints(scripts, files):
     for pattern, why in UNTESTED.items():
         if not any(matches(pattern, f) for f in files):
             bad.append(f"tests/e2e/passes/stands_on.py: {pattern} ({why}) is not there")
-    named_by_any = [*UNTESTED, *(p for paths in scripts.paths.values() for p in paths)]
+    bad += labs.complaints(scripts)
+    named_by_any = [*UNTESTED, *(p for name in scripts.text for p in scripts.paths(name))]
     bad += [f"{f}: no end-to-end test stands on it: name it in a head, or in UNTESTED with the reason"
             for f in files if f.split("/")[0] in PRODUCT and "/" in f and not any(matches(p, f) for p in named_by_any)]
     return bad

@@ -71,27 +71,28 @@ def _baked_by_the_agent(image):
     return {module for layer in built.get("inputs", {}).get("layers", []) for step in layer.get("steps", []) for module in _modules_of(step)}
 
 
-def _steps_that_ran(database):
+def _steps_that_ran(database, after):
     """(playbook, modules) of each step of a plan that a machine answered."""
     plans = {digest: {a.get("id"): {s.get("id"): s for s in a.get("params", {}).get("steps", [])} for a in json.loads(text).get("actions", [])}
-             for digest, text in database.execute("select digest, json from plan where digest in (select plan_digest from run)")}
+             for digest, text in database.execute("select digest, json from plan where digest in (select plan_digest from run where id > ?)",
+                                                    (after,))}
     rows = database.execute("select distinct run.plan_digest, journal.action, json_extract(journal.data, '$.step') from journal "
-                            "join run on run.id = journal.run where journal.event = 'step'")
+                            "join run on run.id = journal.run where journal.event = 'step' and journal.run > ?", (after,))
     for digest, action, name in rows:
         step = plans.get(digest, {}).get(action, {}).get(name, {})
         yield (name or "").partition("/")[0], _modules_of(step)
 
 
-def of_state(root, state):
-    """The record of a controller's folder of state; None if it has no database or ran nothing."""
+def of_state(root, state, after=None):
+    """The record of a controller's folder of state, or of its runs after this one; None if it has no database or never ran anything."""
     root, path = Path(root), Path(state) / "muster.db"
     if not path.is_file():
         return None
     found = {kind: set() for kind in USED}
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as database:
         specs = [text for text, in database.execute("select text from spec where revision in (select plan.spec_revision from plan "
-                                                    "join run on run.plan_digest = plan.digest)")]
-        for playbook, modules in _steps_that_ran(database):
+                                                    "join run on run.plan_digest = plan.digest where run.id > ?)", (after or 0,))]
+        for playbook, modules in _steps_that_ran(database, after or 0):
             found["playbooks"] |= _playbook(root, playbook)
             found["modules"] |= modules
         if not database.execute("select count(*) from run").fetchone()[0]:
@@ -152,11 +153,11 @@ def _parts(record):
 def complaints(scripts, files, records, ordinary):
     """What heads lack or have too much. `records`: of the tests that are judged. `ordinary`: the record of ORDINARY, or None."""
     bad = []
-    specs = {name: stands_on.uses(scripts.root, text, stands_on.shipped_in(files)) for name, text in scripts.text.items()} if records else {}
+    specs = {name: stands_on.uses(scripts.root, scripts.whole(name), stands_on.shipped_in(files)) for name in scripts.text} if records else {}
     parts = Parts(scripts.root, files, {d for s in specs.values() for d in s.drivers} | {d for r in records.values() for d in r["drivers"]},
                   {e for s in specs.values() for e in s.engines} | {e for r in records.values() for e in r["engines"]})
     for test, record in records.items():
-        here, paths, used = f"tests/e2e/{test}.sh", scripts.paths[test], _parts(record)
+        here, paths, used = f"tests/e2e/{test}.sh", scripts.paths(test), _parts(record)
         for part in sorted(used):
             if not _always(part) and (ordinary is None or part in _parts(ordinary)):
                 continue
@@ -164,7 +165,7 @@ def complaints(scripts, files, records, ordinary):
                     if not any(stands_on.matches(p, path) for p in paths)]
         used |= {(kind, name) for kind in ("drivers", "engines", "playbooks") for name in getattr(specs[test], kind)}
         beside = stands_on.beside_the_record(scripts.text[test])
-        for pattern in paths:
+        for pattern in stands_on.named(scripts.text[test]):   # what a shared lab's file names, other tests may have used
             about = {part for f in files if stands_on.matches(pattern, f) for part in parts.of.get(f, ())}
             if about and not about & used and pattern not in beside:
                 few = ", ".join(f"{kind[:-1]} {name}" for kind, name in sorted(about)[:3])
