@@ -7,6 +7,7 @@
 # stands on: playbooks/storage-local.yaml
 # weakened by: BAD_IMAGES
 source "$(dirname "$0")/lib.sh"
+source tests/e2e/labs/small.sh
 cases=${BAD_IMAGES:-emergency panic verify acceptance agentless hang}
 playbooks="base, ssh, firewall, storage-local"
 mkdir "$work/site"
@@ -36,8 +37,7 @@ spec() {  # spec WHAT: cluster.yaml with that image
 small_spec 1 's/^limits: .*/limits: { netboot: 10 min, boot: 6 min, trial: 20 min }/' "s/bake: \[.*\] }/bake: [ $playbooks, bad ] }/" >"$work/base.yaml"
 printf 'acceptance: { profile: lab }\nplaybooks: [ site ]\n' >>"$work/base.yaml"
 spec none
-lab_up
-$muster up "$work/cluster.yaml" --yes --report "$work/report" | tail -n 3
+shared_lab small
 check "node01 is accepted" test "$(node_state node01)" = accepted
 on() { node_ssh node01 "$@" | tr -d '\r'; }
 slot() { on sed -n "'s/.*muster.slot=\\([ab]\\).*/\\1/p'" /proc/cmdline; }

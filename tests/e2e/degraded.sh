@@ -5,10 +5,10 @@
 # stands on: lab/fault* playbooks/acceptance/lab-compare.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
+source tests/e2e/labs/small.sh
 # No shared storage and no acceptance while installing: neither is what this test is about.
 small_spec 3 >"$work/cluster.yaml"
-lab_up
-$muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up.log" || { tail -n 40 "$work/up.log"; die "bring-up"; }
+shared_lab small
 
 verdict() { jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .verdict' "$report"; }
 reason() { jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .reason' "$report"; }

@@ -153,7 +153,7 @@ def run_one(name, variables, cache):
     with tempfile.TemporaryDirectory(prefix="muster-ledger-") as folder:
         accelerator, recorded = Path(folder) / "accelerator", Path(folder) / "used"    # lib.sh asks the lab, and writes it there
         status, stopped = run_script(name, {"MUSTER_E2E_ACCELERATOR": str(accelerator), "MUSTER_E2E_USED": str(recorded), **share.variables(),
-                                            **variables})
+                                            **labs.NOT_SHARED, **variables})
         seconds = int(time.monotonic() - began)
         said = accelerator.read_text(encoding="utf-8").strip() if accelerator.is_file() else ""
         more = written_by_lib(recorded, share)

@@ -3,10 +3,9 @@
 # stands on: controller/engines/local_engine* controller/power/redfish* kernels/counters/{counters,pcie}* lab/{fault,rack_pcie}*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
+source tests/e2e/labs/small.sh
 small_spec 1 >"$work/cluster.yaml"
-lab_up
-up_begins
-up_ends 0
+shared_lab small
 counted() { node_ssh node01 'cat /sys/bus/pci/devices/*/aer_dev_correctable 2>/dev/null' | awk '/TOTAL_ERR_COR/ { sum += $2 } END { print sum + 0 }'; }
 before=$(counted)
 echo "  corrected errors counted so far: $before"

@@ -39,11 +39,12 @@
 # nodes go (spec, plan, run, api, bring-up, agent, image, lab ...) is named by the general tests (short, reimage, stack, hgx, packages ...)
 # and by those about that very part; a special test names what it is about, and the files of each power driver, engine and playbook of its
 # spec. What the head of a shared lab's file names, each test that has it stands on. A pass is old when, since its commit, one of these files,
-# the script itself or that of its lab changed in more than comments, blank lines and `#include` lines; moves change nothing. The paths are those of today's head and of the head at the pass's commit, as far as they still
-# exist. So a change in most product folders ages the general tests and no special one: a special test that is current says that what it is
-# about has not changed since, and not that nothing else which it runs through has. base/, which everything stands on, and lib.sh age no
-# test at all; with a broken helper of lib.sh the next test that runs fails. `stale` runs what never passed, in the order of `list`, then
-# what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended.
+# the script itself or that of its lab changed in more than comments, blank lines and `#include` lines; moves change nothing. The paths are
+# those of today's head and of the head at the pass's commit, as far as they still exist. So a change in most product folders ages the general
+# tests and no special one: a special test that is current says that what it is about has not changed since, and not that nothing else which
+# it runs through has. base/, which everything stands on, and lib.sh age no test at all; with a broken helper of lib.sh the next test that
+# runs fails. `stale` runs what never passed, in the order of `list`, then what is old, oldest pass first; what passed is not in it the next
+# time, so it goes on where the last run ended.
 #
 # What was spent. From the journal of each controller: boots, how often its runs booted a machine; booting, the seconds in which at least one
 # machine was on its way up; steps, those in which none was, and a run had another action open. Several controllers of one test are added up.

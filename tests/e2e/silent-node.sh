@@ -5,10 +5,9 @@
 # stands on: controller/{bringup,current,executor,link,nodes,plan,run} playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
+source tests/e2e/labs/small.sh
 small_spec 2 >"$work/cluster.yaml"
-lab_up
-up_begins
-up_ends 0
+shared_lab small
 installs() { journal "select count(*) from plan where kind = 'install' or kind = 'reimage'"; }
 installs_before=$(installs)   # more than one where the bring-up had to plan again
 slot() { node_ssh node02 findmnt -n -o SOURCE /; }

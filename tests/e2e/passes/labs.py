@@ -18,6 +18,7 @@ from pathlib import Path
 
 from .tree import sha256
 
+NOT_SHARED = {"MUSTER_E2E_SHARED_LAB": "", "MUSTER_E2E_LAB_STAYS": ""}
 SOURCED = re.compile(r"(?m)^source tests/e2e/labs/([a-z0-9-]+)\.sh$")
 
 
