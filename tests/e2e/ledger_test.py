@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the ledger of end-to-end passes, over repositories made for them: what is recorded, forged, old, claimed. And of lib.sh's helpers
-that say that something is nowhere. No lab; half a minute. tests/e2e/ledger_test.py [-v] [NAME...]"""
+that say that something is nowhere. No lab; a few minutes. tests/e2e/ledger_test.py [-v] [NAME...]"""
 import json
 import os
 import re
