@@ -2,7 +2,7 @@
 # two machines from blank to accepted on Debian 13: its image, its RAM system (packed kernel modules), its MooseFS and mdadm, Python and Jupyter
 # stands on: agent/boot/{kernel_modules,ram_init}*
 # stands on: agent/image/{blobs,boot_network,commit_slot,efi_variables,esp_files,image_job,layout,mounted,own_slots,seed,slot_boot,slot_child,slot_frames,slot_seed,write_slot,writer}*
-# stands on: agent/steps/{disk,packages} agent/storage/{moosefs,parts,shared}*
+# stands on: agent/steps/disk agent/storage/{moosefs,parts,shared}*
 # stands on: controller/engines/{engine,local_engine,moosefs_engine}* controller/image controller/power/redfish* images/debian-13.yaml
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 # stands on: playbooks/storage-shared.yaml playbooks/tools.yaml
