@@ -22,6 +22,7 @@ when a pass is older than the code, and other variables: tests/e2e/run.sh.
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -239,7 +240,8 @@ def changed_since(tree, scripts, files, ages, line):
 
 
 def standing(names=None):
-    """One entry for each test: name, state, and of its newest pass that is not old, or else its newest: date, commit, seconds, changed."""
+    """One entry for each test: name, state, and of its newest pass that is not old, or else its newest: date, commit, seconds, changed. `needs`: what
+    a script's head says that not every machine has."""
     tree, scripts = trees.Tree(ROOT), stands_on.Scripts(ROOT)
     known, _ = lines.read(ledger_path())
     history = {} if tree.why_not else tree.history()
@@ -248,6 +250,7 @@ def standing(names=None):
     found = []
     for name in names or scripts.text:
         entry = {"name": name, "state": "never"}
+        needs = re.search(r"(?m)^# needs: (.*)$", scripts.text[name])
         for line in reversed([line for line in known if line["name"] == name and line["tree"] == "clean"]):
             there = line["commit"] in history
             changed = ["a commit that HEAD does not stand on"]
@@ -260,7 +263,7 @@ def standing(names=None):
                          "seconds": line["seconds"], "changed": changed}
             if not changed:
                 break
-        found.append(entry)
+        found.append({**entry, "needs": needs[1]} if needs else entry)
     return found
 
 
@@ -282,6 +285,8 @@ def status(arguments):
         if entry["state"] == "old":
             more = len(entry["changed"]) - 3
             row += "  changed: " + ", ".join(entry["changed"][:3]) + (f" and {more} more" if more > 0 else "")
+        if entry["state"] != "passed" and "needs" in entry:
+            row += f"  needs {entry['needs']}"
         print(row.rstrip())
     count = {state: sum(e["state"] == state for e in entries) for state in words}
     print(f"{count['passed']} passed, {count['old']} older than the code, {count['never']} never")

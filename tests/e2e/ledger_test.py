@@ -89,6 +89,19 @@ class Recording(LedgerTest):
         self.assertIn("SHORTER", self.repo.passes("beta", SHORTER="1"))
         self.assertEqual(len(self.repo.rows()), 2)
 
+    def test_status_says_what_a_test_needs_that_never_passed(self):
+        script = self.repo.root / "tests/e2e/beta.sh"
+        head, rest = script.read_text().split("\n", 2)[:2], script.read_text().split("\n", 2)[2]
+        self.repo.write("tests/e2e/beta.sh", "\n".join([*head, "# needs: MIRROR, a mirror", rest]))
+        script.chmod(0o755)
+        self.repo.commit("what it needs")
+        self.assertEqual((self.repo.state("beta")["needs"], "needs" in self.repo.state("alpha")), ("MIRROR, a mirror", False))
+        self.repo.build()
+        self.assertIn("recorded: beta", self.repo.passes("beta"))
+        run = self.repo.command("bash", "tests/e2e/run.sh", "status")
+        self.assertNotIn("needs MIRROR", run.stdout)
+        self.fine()
+
     def test_no_verb_adds_a_line_without_a_run(self):
         for command in (("begin", "alpha"), ("append", "alpha", "--begun", "{}", "--seconds", "7")):
             self.assertEqual(self.repo.ledger(*command).returncode, 2)

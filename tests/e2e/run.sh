@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]; or says what there is, and what ran:
-# list|status [--json]. Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Exit 0 only
-# when none failed, 2 when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such as a
-# mirror, and says what: it is left out, neither passed nor failed; the exit status is then 77 if none failed. MUSTER_BUILD=FOLDER: another
-# build than build/.
+# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all [--again]|stale [--list] [NAME...]; or says what there is, and what ran: list|status
+# [--json]. Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Exit 0 only when none failed, 2
+# when a name is unknown (nothing runs then). A test that exits with 77 needs something that is not there, such as a mirror, and says what (`#
+# needs: ...` in its head): it is left out, neither passed nor failed; the exit status is then 77 if none failed. MUSTER_BUILD=FOLDER: another build
+# than build/.
 #
 # An image is built by the first test that needs it, and kept for all that run later: in e2e-images/ in the build's folder, or in
 # MUSTER_IMAGE_CACHE=DIR, which builds may share. Below it is one folder for each state of the code that makes images, so that no pass is
@@ -38,13 +38,13 @@
 # test proves. A path is a file, a folder with all that is in it, or has `{a,b}` or a `*`, which does not cross a slash. The way that all
 # nodes go (spec, plan, run, api, bring-up, agent, image, lab ...) is named by the general tests (short, reimage, stack, hgx, packages ...)
 # and by those about that very part; a special test names what it is about, and the files of each power driver, engine and playbook of its
-# spec. What the head of a shared lab's file names, each test that has it stands on. A pass is old when, since its commit, one of these files,
-# the script itself or that of its lab changed in more than comments, blank lines and `#include` lines; moves change nothing. The paths are
-# those of today's head and of the head at the pass's commit, as far as they still exist. So a change in most product folders ages the general
-# tests and no special one: a special test that is current says that what it is about has not changed since, and not that nothing else which
-# it runs through has. base/, which everything stands on, and lib.sh age no test at all; with a broken helper of lib.sh the next test that
-# runs fails. `stale` runs what never passed, in the order of `list`, then what is old, oldest pass first; what passed is not in it the next
-# time, so it goes on where the last run ended.
+# spec. What the head of a shared lab's file names, each test that has it stands on. A pass is old when, since its commit, one of these
+# files, the script itself or that of its lab changed in more than comments, blank lines and `#include` lines; moves change nothing. The
+# paths are those of today's head and of the head at the pass's commit, as far as they still exist. So a change in most product folders ages
+# the general tests and no special one: a special test that is current says that what it is about has not changed since, and not that
+# nothing else which it runs through has. base/, which everything stands on, and lib.sh age no test at all; with a broken helper of lib.sh
+# the next test that runs fails. `stale` runs what never passed, in the order of `list`, then what is old, oldest pass first; what passed is
+# not in it the next time, so it goes on where the last run ended.
 #
 # What was spent. From the journal of each controller: boots, how often its runs booted a machine; booting, the seconds in which at least one
 # machine was on its way up; steps, those in which none was, and a run had another action open. Several controllers of one test are added up.

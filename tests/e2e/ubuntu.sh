@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Ubuntu 24.04 and 22.04 themselves, from UBUNTU_MIRROR=URL: an image of each, a node that is accepted with it; exit 77 where there is no mirror
+# needs: UBUNTU_MIRROR, a mirror of Ubuntu's archive
 # The key: UBUNTU_KEYRING=FILE, else that of the package ubuntu-keyring.
 # stands on: agent/boot/{kernel_modules,ram_init}* agent/image agent/steps/packages agent/steps/system controller/engines/local_engine*
 # stands on: controller/image controller/power/redfish* controller/spec/apt_origin* controller/spec/reader/reader_apt*
