@@ -112,6 +112,12 @@ def run_script(name, variables):
     return child.returncode if child.returncode >= 0 else 128 - child.returncode, stopped
 
 
+def made_of():
+    """Another value once the tree or the programs are others than before."""
+    tree = trees.Tree(ROOT)
+    return tree.why_not or (tree.head(), tree.differs()), trees.programs_digest(build_path())
+
+
 def written_by_lib(path, share):
     """What lib.sh wrote of a test's runs: for each controller that it looked at, records of what they used, how they spent their time, and of
     the images; and of the lab that the test shares."""
@@ -178,7 +184,7 @@ def round_(arguments):
     usual = labs.usual(names, lines.read(ledger_path())[0], scripts.lab_of)
     logs = os.environ.get("MUSTER_E2E_LOGS") or "/var/tmp"
     os.makedirs(logs, exist_ok=True)
-    with images.Cache(cache_path()) as cache, labs.Shared(scripts.lab_of, labs.take_down(build_path() / "muster")) as shared:
+    with images.Cache(cache_path()) as cache, labs.Shared(scripts.lab_of, labs.take_down(build_path() / "muster"), made_of) as shared:
         def run_it(name, kept, following):
             return shared.run(name, following, lambda variables: run_one(name, {"MUSTER_E2E_LOGS": str(kept), **variables}, cache))
 

@@ -3,7 +3,8 @@
 A test is a member of the lab whose file it sources; that file's `# members: NAME...` has all of them, in the order in which they run. A round
 runs the members that it has one after another. The first brings the lab up, each leaves it up for the next if it passed, which resets it
 (shared_lab in lib.sh), and the last takes it down. So does one that failed, or was stopped: the next brings up its own, as a test that runs
-alone does. A test has the lab's folder in MUSTER_E2E_SHARED_LAB, and MUSTER_E2E_LAB_STAYS if a member follows.
+alone does. The next does so, too, where the programs or the tree are no longer those of the bring-up: its line would name what the lab does
+not run. A test has the lab's folder in MUSTER_E2E_SHARED_LAB, and MUSTER_E2E_LAB_STAYS if a member follows.
 
 For the ledger the lab's file is a part of each member: of its script's digest, of what makes it old, and of what it stands on. A line says in
 `lab` which lab it was, how long its bring-up took, and whether that is in the line's seconds (`paid`).
@@ -91,11 +92,12 @@ def usual(names, lines, lab_of):
 
 
 class Shared:
-    """The lab that stays up between two tests of a round. `down` takes down the lab in a folder."""
+    """The lab that stays up between two tests of a round. `down` takes down the lab in a folder; `made_of` says what the tree and the programs
+    are now."""
 
-    def __init__(self, lab_of, down, parent="/var/tmp"):
-        self.lab_of, self.down, self.parent = lab_of, down, parent
-        self.folder = None
+    def __init__(self, lab_of, down, made_of, parent="/var/tmp"):
+        self.lab_of, self.down, self.made_of, self.parent = lab_of, down, made_of, parent
+        self.folder = self.of = None
 
     def __enter__(self):
         return self
@@ -107,9 +109,12 @@ class Shared:
         """What run_one(variables) returns: exit status, and signal or 0. `following`: the test that runs next, or None."""
         lab = self.lab_of(name)
         stays = lab is not None and following is not None and self.lab_of(following) == lab
+        if self.folder and self.made_of() != self.of:
+            self._forget()
         if not stays and not self.folder:
             return run_one({})
-        self.folder = self.folder or Path(tempfile.mkdtemp(prefix="muster-e2e.", dir=self.parent))
+        if not self.folder:
+            self.of, self.folder = self.made_of(), Path(tempfile.mkdtemp(prefix="muster-e2e.", dir=self.parent))
         passed = False
         try:
             status, stopped = run_one({"MUSTER_E2E_SHARED_LAB": str(self.folder), "MUSTER_E2E_LAB_STAYS": "yes" if stays else ""})

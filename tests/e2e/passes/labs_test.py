@@ -127,6 +127,12 @@ class Shares(LedgerTest):
         self.assertEqual(self.labs(), [("beta", self.lab(True))] * 2)
         self.assertEqual(list((self.repo.root / "build").glob("muster-e2e.*")), [])
 
+    def test_after_a_build_or_a_commit_the_next_brings_up_its_own(self):
+        for do in ("echo >>build/musterd", "git commit -q --allow-empty -m next"):
+            done, said = self.rounds("beta", "delta", DO_delta=do)
+            self.assertEqual((done.returncode, said), (0, ["delta up stays", "round down", "beta up", "beta down"]), done.stdout + done.stderr)
+            self.assertEqual(list((self.repo.root / "build").glob("muster-e2e.*")), [])
+
     def test_a_lab_that_is_to_stay_up_after_a_failure_is_nobody_elses(self):
         kept = "export MUSTER_E2E_SHARED_LAB; echo $MUSTER_E2E_SHARED_LAB >build/where; exit 1"
         _, said = self.rounds("beta", "delta", DO_delta=kept, MUSTER_E2E_KEEP="yes")
