@@ -44,6 +44,7 @@ class Orders(unittest.TestCase):
         self.assertEqual(labs.ordered("1a2d3bec", self.LABS.get, order.get), list("1cba2de3"))
         self.assertEqual(labs.ordered("ba", self.LABS.get, order.get), list("ba"))
         self.assertEqual(labs.ordered("", self.LABS.get, order.get), [])
+        self.assertEqual(labs.ordered("1cba", self.LABS.get, {"x": ["b"]}.get), list("1bca"))   # one that the file lacks is not lost
 
     def test_a_bring_up_is_reckoned_with_once_for_tests_that_share_it(self):
         def line(name, seconds, lab=None, paid=True):
