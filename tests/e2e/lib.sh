@@ -32,7 +32,8 @@ keep() {  # keep FILE NAME
 }
 keep_logs() {  # keep_logs EXIT-STATUS
   local file n database=$MUSTER_LAB_DIR/state/muster.db
-  for file in "$work"/*.log "$MUSTER_LAB_DIR"/{*.log,cluster.yaml}; do keep "$file" "$(basename "$file")"; done
+  # The test's own spec goes before the lab's, which of a shared one is that of its machines.
+  for file in "$work"/*.log "$MUSTER_LAB_DIR"/{*.log,cluster.yaml} "$work"/*.yaml; do keep "$file" "$(basename "$file")"; done
   for file in "$work"/*/report.json; do keep "$file" "$(basename "$(dirname "$file")").json"; done
   for file in "$MUSTER_LAB_DIR"/nodes/*/*.log; do keep "$file" "$(basename "$(dirname "$file")")-$(basename "$file")"; done
   for file in "$MUSTER_LAB_DIR"/state/consoles/*.log; do keep "$file" "$(basename "$file" .log)-console-of-bmc.log"; done

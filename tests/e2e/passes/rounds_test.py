@@ -131,7 +131,7 @@ class KeptLogs(unittest.TestCase):
         work = self.folder / "work"
         state = work / "lab/state"
         for path in ("lab/musterd.log", "lab/cluster.yaml", "lab/nodes/n1/console.log", "lab/nodes/n1/os.img", "lab/state/consoles/n1.log",
-                     "lab/state/images/cpu/frames.zst", "report/report.json", "report-2/report.json", "up.log"):
+                     "lab/state/images/cpu/frames.zst", "report/report.json", "report-2/report.json", "up.log", "cluster.yaml"):
             (work / path).parent.mkdir(parents=True, exist_ok=True)
             (work / path).write_text(path + "\n")
         (work / "lab/serve.log").write_text("")
@@ -152,6 +152,7 @@ class KeptLogs(unittest.TestCase):
                          ["cluster.yaml", "muster.db", "musterd.log", "n1-console-of-bmc.log", "n1-console.log", "report-2.json", "report.json",
                           "up.log"])
         self.assertEqual((logs / "n1-console.log").read_text(), "lab/nodes/n1/console.log\n")
+        self.assertEqual((logs / "cluster.yaml").read_text(), "cluster.yaml\n")
         with sqlite3.connect(logs / "muster.db") as database:
             self.assertEqual(database.execute("select count(*) from t").fetchone(), (0,))
         database.close()
