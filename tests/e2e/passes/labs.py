@@ -78,16 +78,17 @@ def complaints(scripts):
 
 def usual(names, lines, lab_of):
     """Seconds that each of these tests, in this order, is likely to take: its newest pass, with a lab's bring-up only where it brings it up."""
-    own, bring_up = {}, {}
+    own, bring_up, shares = {}, {}, {}   # a line that shares no lab, of before there was one, has its bring-up in it
     for line in lines:
         lab = line.get("lab")
+        shares[line["name"]] = lab is not None
         own[line["name"]] = max(0, line["seconds"] - (lab["bring_up"] if lab and lab["paid"] else 0))
         if lab:
             bring_up[lab["name"]] = lab["bring_up"]
     found, before = dict(own), None
     for name in names:
         lab = lab_of(name)
-        if name in own and lab and lab != before:
+        if shares.get(name) and lab and lab != before:
             found[name] = own[name] + bring_up.get(lab, 0)
         before = lab
     return found

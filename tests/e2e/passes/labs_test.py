@@ -54,6 +54,7 @@ class Orders(unittest.TestCase):
         self.assertEqual(labs.usual("ab1d", known, self.LABS.get), {"a": 250, "b": 60, "1": 9, "d": 70})
         self.assertEqual(labs.usual("ba", known, self.LABS.get), {"a": 50, "b": 260, "1": 9, "d": 70})
         self.assertEqual(labs.usual("a1b", known, self.LABS.get)["b"], 260)
+        self.assertEqual(labs.usual("cb", [*known, line("c", 400)], self.LABS.get)["c"], 400)   # a line of before there were such labs
 
     def test_what_a_line_says_of_a_lab(self):
         good = {"name": "x", "bring_up": 0, "paid": False}
