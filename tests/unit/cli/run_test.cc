@@ -136,7 +136,7 @@ TEST_CASE("an empty list of nodes is an error, not all nodes", "[cli]") {
                                             {"plan", "--force", "gpu01", "--force"},
                                             {"accept"},
                                             {"accept", "--limit"},
-                                            {"accept", "--force"},
+                                            {"reimage", "gpu01", "--force"},
                                             {"reimage", "--yes"},
                                             {"drain", "--yes"},
                                             {"undrain"},
