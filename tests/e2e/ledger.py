@@ -12,9 +12,9 @@
   ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
   ledger.py drop-strays                takes out the lines whose commit is not in HEAD's history (any more: a rebase, a squash)
   ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
-  ledger.py used FOLDER [--after RUN:MS]   what the runs in a controller's folder of state used, how they spent their seconds, and which images
+  ledger.py used FOLDER [--after RUN]  what the runs in a controller's folder of state used, how they spent their seconds, and which images
                                        there were: what a line has of it is made of that (passes/used.py, passes/spent.py, passes/images.py).
-                                       --after: only the runs after this one, and images built since this time
+                                       --after: only the runs after this one
 
 MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are,
 when a pass is older than the code, and other variables: tests/e2e/run.sh.
@@ -436,9 +436,9 @@ def uses(arguments):
 
 
 def used_(arguments):
-    after, since = (int(part) for part in arguments.after.split(":")) if arguments.after else (None, 0)
+    after = int(arguments.after) if arguments.after else None
     found = {"used": used.of_state(ROOT, arguments.folder, after), "spent": spent.of_state(arguments.folder, after),
-             "images": images.of_state(arguments.folder, since)}
+             "images": images.of_state(arguments.folder)}
     if None not in found.values():
         print(json.dumps(found))
     return 0

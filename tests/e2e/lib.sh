@@ -185,7 +185,7 @@ lab_up() {
 }
 # ---- a lab that tests share: labs/NAME.sh, passes/labs.py
 
-lab_before=   # newest run, and the time in ms, when this test took over the lab from an earlier one; empty: it brought it up
+lab_before=   # newest run when this test took over the lab from an earlier one; empty: it brought it up
 heal_all() {
   local node fault value words
   $muster lab status --json | jq -r '.nodes[] | .name as $n | .faults | to_entries[] | [$n, .key, .value] | @tsv' >"$work/faults"
@@ -205,7 +205,7 @@ shared_lab() {  # shared_lab NAME
   lab_machines >"$work/machines.yaml"
   if [[ -s $lab_home/bring-up ]]; then
     paid=false what="reset of the lab $1"
-    lab_before=$(journal "select coalesce(max(id), 0) from run"):$(date +%s%3N)
+    lab_before=$(journal "select coalesce(max(id), 0) from run")
     heal_all
     lab_reset
   fi

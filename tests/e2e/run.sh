@@ -21,13 +21,14 @@
 # among them, as long as the programs and the commit are the same but for the ledger; `all --again` starts over. What `all` did is in
 # e2e-all.json in the build's folder (MUSTER_E2E_STATE=FILE: there), which goes when all were run.
 #
-# What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
-# nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
-# table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
-# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used, how they
-# spent their seconds, and how many of its images were built and how many were kept of an earlier test (none of the three where there was no
-# controller, nor in older lines); the lab that it shares, the seconds of its bring-up, and whether the line's seconds have them; a seal over
-# the line and the one before it. Of a lab that an earlier test brought up, `used` has that bring-up, too; the rest is only what came after it.
+# What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it,
+# and nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger
+# and its table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and
+# of the programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; what the controller's runs used, how
+# they spent their seconds, and how many of its images were built and how many were kept of an earlier test (none of the three where there
+# was no controller, nor in older lines); the lab that it shares, the seconds of its bring-up, and whether the line's seconds have them; a
+# seal over the line and the one before it. Of a lab that an earlier test brought up, `used` has that bring-up, too, and the images are all
+# that there are; the rest is only what came after it.
 # Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
 # reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
 # do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,

@@ -269,7 +269,7 @@ class Library(unittest.TestCase):
         brought_up = said[0]["bring_up"]
         done, calls, said = self.runs("echo before: $lab_before", **self.shared(""))
         self.assertEqual((done.returncode, calls), (0, ["reset", "lab up machines", "up cluster --yes", "lab down"]), done.stderr)
-        self.assertRegex(done.stdout, r"before: 1:\d{13}\n")
+        self.assertRegex(done.stdout, r"before: 1\n")
         self.assertEqual(said, [{"name": "pair", "bring_up": brought_up, "paid": False}])
         self.assertFalse(self.lab.exists())
 
@@ -329,5 +329,5 @@ class Library(unittest.TestCase):
             return record["used"]["playbooks"], record["used"]["drivers"], record["spent"], len(record["images"])
 
         self.assertEqual(found(), (["base", "mpi"], ["redfish"], {"boots": 2, "booting": 20, "steps": 10}, 1))
-        self.assertEqual(found("--after", "1:5000"), (["mpi"], ["redfish"], {"boots": 1, "booting": 10, "steps": 5}, 1))
-        self.assertEqual(found("--after", "2:5001"), ([], [], {"boots": 0, "booting": 0, "steps": 0}, 0))
+        self.assertEqual(found("--after", "1"), (["mpi"], ["redfish"], {"boots": 1, "booting": 10, "steps": 5}, 1))
+        self.assertEqual(found("--after", "2"), ([], [], {"boots": 0, "booting": 0, "steps": 0}, 1))
