@@ -81,8 +81,8 @@ void complain(Context& context, const Error& error, const Json& details);
 void show(const Context& context, const Json& value, const std::function<void()>& human);
 // Expands "node[01-03],node07" to names. invalid: a malformed range.
 Result<std::vector<std::string>> node_list(const std::string& text);
-// For Argument::check of a list that means "all" where it is not given: empty, as from a shell's unset variable
-// (`--limit "$NODES"`), it is an error.
+// For Argument::check of a list that means "all" where it is not given: empty, as from a shell's unset
+// variable (`--limit "$NODES"`), it is an error.
 std::string wrong_list(const std::string& given);
 
 }  // namespace muster::cli

@@ -112,8 +112,8 @@ Status bootstrap(const Build& b) {
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
   c.input = b.sources.lines;
-  // The kernel package's hook would take half a minute to make an initrd that is never booted. A tree that was
-  // not completed is thrown away: dpkg need not wait for the drive with each file.
+  // The kernel package's hook would take half a minute to make an initrd that is never booted. A tree that
+  // was not completed is thrown away: dpkg need not wait for the drive with each file.
   c.env = {{"INITRD", "No"}, {"DPKG_FORCE", "unsafe-io"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
   c.deadline = 40 * kMinute;
   int stages = 0;

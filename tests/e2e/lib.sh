@@ -15,10 +15,10 @@ export MUSTER_LAB_DIR=$lab_home/lab
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
 # A login costs an emulated machine 2 to 3 s: one connection to each stays open between commands, and is given up 15 s after the machine
 # no longer answers. A test that counts logins, or needs each to be new, calls each_login_new.
-export MUSTER_LAB_SSH_OPTIONS="-o ControlMaster=auto -o ControlPath=$work/ssh-%r-%h -o ControlPersist=60 -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
+export MUSTER_LAB_SSH_OPTIONS="-o ControlMaster=auto -o ControlPath=$lab_home/ssh-%r-%h -o ControlPersist=60 -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
 hang_up() {
   local socket
-  for socket in "$work"/ssh-*; do
+  for socket in "$lab_home"/ssh-*; do
     [[ ! -S $socket ]] || timeout 5 ssh -o ControlPath="$socket" -O exit lab 2>/dev/null || true
   done
 }
