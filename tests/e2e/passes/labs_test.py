@@ -2,6 +2,7 @@
 muster's place. tests/e2e/ledger_test.py runs them with its own."""
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -262,9 +263,11 @@ class Library(unittest.TestCase):
         return {"MUSTER_E2E_SHARED_LAB": str(self.lab), "MUSTER_E2E_LAB_STAYS": stays, **variables}
 
     def test_brought_up_left_reset_and_taken_down(self):
-        done, calls, said = self.runs(**self.shared())
+        done, calls, said = self.runs("echo $MUSTER_LAB_SSH_OPTIONS", **self.shared())
         self.assertEqual((done.returncode, calls), (0, ["lab up machines", "up cluster --yes"]), done.stderr)
         self.assertTrue((self.lab / "lab").is_dir())
+        # The lab's daemon keeps these options: it logs in to machines when a later test injects a fault.
+        self.assertTrue(Path(re.search(r"ControlPath=(\S+)", done.stdout)[1]).parent.is_dir())
         self.assertEqual([(lab["name"], lab["paid"]) for lab in said], [("pair", True)])
         brought_up = said[0]["bring_up"]
         done, calls, said = self.runs("echo before: $lab_before", **self.shared(""))
