@@ -18,6 +18,8 @@ namespace {
 
 constexpr DurationMs kMasterAnswer = 20 * kSecond;  // timeout of one query to the master through the mount
 constexpr int kStacked = 8;                         // maximum number of stacked mounts that are removed
+// An access to a mount whose mfsmount has ended (ENOTCONN, in the C locale).
+constexpr const char* kNotConnected = "Transport endpoint is not connected";
 
 struct SharedMount {
   std::string name = "shared", master, target;
@@ -74,7 +76,7 @@ Answer query(StepContext& context, const SharedMount& want) {
   const auto lines = split_lines(out.ok() ? out->err : out.error().message);
   const std::string said = lines.empty() ? "" : lines.back();
   return {fmt::format("{} is mounted, but does not answer: {}", want.target, said),
-          said.find("Transport endpoint is not connected") != std::string::npos};
+          said.find(kNotConnected) != std::string::npos};
 }
 
 std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
@@ -82,9 +84,12 @@ std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
       "{0}[Unit]\nDescription=MooseFS at {1}\nWants=network-online.target\n"
       "After=network-online.target moosefs-master.service\nStartLimitIntervalSec=0\n\n"
       "[Service]\nType=simple\nTimeoutStopSec=20\n"
+      // mfsmount refuses a mount point that a dead one holds: without this, each restart would fail.
+      "ExecStartPre=-/bin/sh -c 'while LC_ALL=C stat --file-system {1} 2>&1 | grep -q \"{3}\"; do "
+      "umount --lazy {1} || exit; done'\n"
       "ExecStart=/usr/bin/mfsmount {1} -H {2} -P 9421 -f -o nosuid,nodev\nExecStop=/usr/bin/umount {1}\n"
       "Restart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
-      kHead, want.target, want.master);
+      kHead, want.target, want.master, kNotConnected);
   const std::string path = unit_path(want);
   // While something is mounted, a new unit file does not restart the service: running jobs would lose the
   // file system. While nothing is mounted it does, so that a start does not go on trying a former master.

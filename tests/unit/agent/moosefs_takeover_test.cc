@@ -1,6 +1,7 @@
 // Another MooseFS master: what it begins with, that the former one is stopped and put aside, that two never
 // run, and that mounts follow. Over a made-up machine; the real programs are tests/e2e/moosefs-takeover.sh's.
 #include <sys/time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -398,6 +399,48 @@ TEST_CASE("moosefs: a mount whose process is gone does not hold, and is made aga
   machine.calls.clear();
   CHECK(mount->apply(context, params).error().code == Code::failed);
   for (const auto& call : machine.calls) CHECK(call.find("umount") == std::string::npos);
+}
+
+TEST_CASE("moosefs: the unit takes dead mounts away before it mounts, and no other", "[takeover]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  machine.put("/shared/x", "");
+  const Json params = {
+      {"name", "shared"}, {"master", "10.20.0.11"}, {"target", "/shared"}, {"deadline_seconds", 0}};
+  REQUIRE(find_step_module("moosefs_mount")->apply(context, params).ok());
+  const std::string unit = machine.get("/etc/systemd/system/muster-mfs-shared.service");
+  const std::string before = "ExecStartPre=-/bin/sh -c '";
+  const auto at = unit.find(before);
+  REQUIRE(at != std::string::npos);
+  const std::string line = unit.substr(at + before.size(), unit.find("'\n", at) - at - before.size());
+
+  // `mounts` has a line for each of the mounts that are stacked there, the top one last.
+  const std::string folder = machine.files().real("/programs");
+  machine.put("/programs/stat",
+              "#!/bin/sh\nwhy=$(tail -n 1 " + folder +
+                  "/mounts)\n[ -n \"$why\" ] || exit 0\n"
+                  "echo \"stat: cannot read file system information for '$3': $why\" >&2; exit 1\n");
+  machine.put("/programs/umount",
+              "#!/bin/sh\nsed -i '$d' " + folder + "/mounts; [ ! -e " + folder + "/stuck ]\n");
+  for (const char* program : {"stat", "umount"}) ::chmod((folder + "/" + program).c_str(), 0755);
+  const auto left_of = [&](const std::string& mounts) {
+    machine.put("/programs/mounts", mounts);
+    Command command;
+    command.argv = {"/bin/sh", "-c", line};
+    command.env["PATH"] = folder + ":/usr/bin:/bin";
+    command.deadline = 20 * kSecond;
+    REQUIRE(make_process()->run(command).ok());
+    return machine.get("/programs/mounts");
+  };
+  const std::string dead = "Transport endpoint is not connected\n";
+  CHECK(left_of(dead) == "");
+  CHECK(left_of(dead + dead) == "");
+  CHECK(left_of("\n" + dead) == "\n");  // an answering one below
+  CHECK(left_of("\n") == "\n");
+  CHECK(left_of("Stale file handle\n") == "Stale file handle\n");
+  CHECK(left_of("Permission denied\n" + dead) == "Permission denied\n");
+  machine.put("/programs/stuck", "");
+  CHECK(left_of(dead + dead) == dead);
 }
 
 }  // namespace
