@@ -281,7 +281,8 @@ void add_accept(Verb& app, Context& context) {
                   "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's "
                   "profile, or with --hosts: standard");
   goal_flags(verb, *flags);
-  verb.add_option("--hosts", &hosts->hosts, "running hosts to test: a file or a list of names");
+  verb.add_option("--hosts", &hosts->hosts, "running hosts to test: a file or a list of names")
+      .check(wrong_list);
   const auto only_with_hosts = add_hosts_flags(verb, *hosts);
   verb.footer(kAcceptFooter);
   for (const char* example : kAcceptExamples) verb.example(example);

@@ -4,7 +4,7 @@
 # stands on: controller/power/{bmc_json,command,logins,redfish,waiter,wrap}* controller/{executor,run} lab/{bmc,fault,rack}* playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
-# node02 has no BMC: a program of the site's switches it (docs/drivers.md), here by the lab's own hand.
+# A program of the site's switches node02 (docs/drivers.md), here with `muster lab power`; its BMC is not used.
 small_spec 1 | awk '
   /^storage:/ {
     for (n = 2; n <= 3; n++) {

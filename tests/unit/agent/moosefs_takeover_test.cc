@@ -1,7 +1,7 @@
 // Another MooseFS master: what it begins with, that the former one is stopped and put aside, that two never
 // run, and that mounts follow. Over a made-up machine; the real programs are tests/e2e/moosefs-takeover.sh's.
-#include <sys/time.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <ctime>

@@ -136,8 +136,10 @@ TEST_CASE("an empty list of nodes is an error, not all nodes", "[cli]") {
                                             {"plan", "--force", "gpu01", "--force"},
                                             {"accept"},
                                             {"accept", "--limit"},
+                                            {"accept", "--hosts"},
                                             {"reimage", "gpu01", "--force"},
                                             {"reimage", "--yes"},
+                                            {"rollback", "--yes"},
                                             {"drain", "--yes"},
                                             {"undrain"},
                                             {"power", "off", "--yes"},
@@ -146,7 +148,9 @@ TEST_CASE("an empty list of nodes is an error, not all nodes", "[cli]") {
                                             {"status", "--role"},
                                             {"watch", "--until-idle", "--limit"},
                                             {"replace", "ca", "--without"},
-                                            {"node", "add", "spare01", "--adopt"}};
+                                            {"node", "add", "spare01", "--adopt"},
+                                            {"node", "add", "spare01", "--adopt", "host", "--address"},
+                                            {"node", "add", "--adopt", "host"}};
   for (const auto& line : lines)
     for (const char* empty : {"", ",", " , "}) {
       CAPTURE(line, empty);
