@@ -11,6 +11,7 @@
 #include "base/json_dump.h"
 #include "base/split.h"
 #include "base/utf8.h"
+#include "controller/image/recipe_tree.h"
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
@@ -31,7 +32,6 @@ constexpr int kBuilder = 5;
 constexpr const char* kDpkgStatus = "/dpkg-status";  // in the staging folder, until the packages are recorded
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
 constexpr const char* kHashSeed = "6d757374-6572-4f53-8000-000000000002";
-constexpr const char* kEpoch = "1767225600";  // 2026-01-01: equal input gives equal time stamps
 
 struct Build {
   const ImageRequest& request;
@@ -61,67 +61,10 @@ std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources.text}}));
 }
 
-std::string own_key(const Build& b) { return b.stage + "/mirror.asc"; }
-
-// The builder leaves the sources in sources.list, with its own path of the key: some releases have them in
-// another file, and a declared key has another path on nodes.
-ImageRecipe with_sources(const Build& b) {
-  ImageRecipe out = b.recipe;
-  if (!b.recipe.key.empty()) out.files.push_back({kMirrorKey, b.recipe.key});
-  if (b.sources.file == kSourcesList && b.recipe.key.empty()) return out;
-  out.files.push_back({b.sources.file, b.sources.text});
-  if (b.sources.file != kSourcesList) out.files.push_back({kSourcesList, ""});
-  return out;
-}
-
-// Why mmdebstrap has not made the tree that was ordered; it ends well if only a component is missing.
-Status made_tree(const Build& b, const Result<Output>& out) {
-  const std::string what =
-      "building the " + distribution_title(b.recipe.distribution) + " tree" +
-      (b.recipe.mirror.empty() ? "" : " from the declared mirror (release, `updates`, `security_mirror`)");
-  if (!out) return Error(out.error()).with(what);
-  const std::string all = out->err + out->out;
-  const std::string component = orders_components(b.recipe) ? missing_component(all) : "";
-  if (out->ok() && component.empty()) return Ok{};
-  if (out->ok()) return fail(Code::failed, what + ": " + component);
-  const std::string reasons = apt_complaints(all);
-  return fail(Code::failed, fmt::format("{}: mmdebstrap exited with {}: {}", what, out->exit_code,
-                                        reasons.empty() ? end_of_output(all, 600) : reasons));
-}
-
-Status bootstrap(const Build& b) {
-  const Files files("/");
-  const std::string overlay = b.stage + "/overlay";
-  const ImageRecipe recipe = with_sources(b);
-  if (!recipe.key.empty()) TRY_(files.write(own_key(b), recipe.key));
-  for (size_t i = 0; i < recipe.files.size(); ++i)
-    TRY_(files.write(fmt::format("{}/{}", overlay, i), recipe.files[i].content, recipe.files[i].mode));
-  const std::string script = b.stage + "/customize.sh";
-  TRY_(files.write(script, customize_script(recipe, overlay), 0755));
-  std::string include;
-  for (const auto& p : b.recipe.packages) include += (include.empty() ? "" : ",") + p;
-  Command c;
-  c.argv = {"mmdebstrap",
-            ::geteuid() == 0 ? "--mode=root" : "--mode=unshare",
-            "--variant=minbase",
-            "--format=directory",
-            "--verbose",  // else what apt warns of is lost
-            "--include=" + include,
-            "--aptopt=APT::Install-Recommends \"false\"",
-            "--customize-hook=" + script};
-  for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
-  c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
-  c.input = b.sources.lines;
-  // The kernel package's hook would take half a minute to make an initrd that is never booted. A tree that
-  // was not completed is thrown away: dpkg need not wait for the drive with each file.
-  c.env = {{"INITRD", "No"}, {"DPKG_FORCE", "unsafe-io"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
-  c.deadline = 40 * kMinute;
-  int stages = 0;
-  c.on_output = [&](std::string_view text) {
-    if (text.find("I: ") != std::string_view::npos)
-      report(b, "packages", 0.05 + 0.07 * std::min(++stages, 8));
-  };
-  return made_tree(b, b.process.run(c));
+Status make_tree(const Build& b) {
+  return make_recipe_tree({b.recipe, b.sources, kBuilder, b.folder, b.stage, b.request.shared_cache,
+                           b.request.rebuild, b.process,
+                           [&](const std::string& what, double fraction) { report(b, what, fraction); }});
 }
 
 // Returns the size of the files of `tree` in KiB, and their number.
@@ -173,8 +116,8 @@ Status make_file_system(const Build& b, const std::string& raw) {
                     fmt::format("{}k", size)});
   // The release's own settings: those of a newer builder have features that its e2fsck does not know.
   c.env = {{"MKE2FS_CONFIG", b.tree() + "/etc/mke2fs.conf"},
-           {"E2FSPROGS_FAKE_TIME", kEpoch},
-           {"SOURCE_DATE_EPOCH", kEpoch},
+           {"E2FSPROGS_FAKE_TIME", kBuildEpoch},
+           {"SOURCE_DATE_EPOCH", kBuildEpoch},
            {"LC_ALL", "C.UTF-8"},
            {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
   c.deadline = 20 * kMinute;
@@ -293,8 +236,7 @@ void remove_tree(const Build& b, const std::string& path) {
 // Reuses the kept layers and builds the missing ones above them; the tree is mounted at b.tree().
 Status stack_layers(const Build& b, const Layers& layers, const std::vector<std::string>& keys) {
   if (!layers.kept(keys[0])) {
-    report(b, "packages", 0.05);
-    TRY_(bootstrap(b));
+    TRY_(make_tree(b));
     TRY_(layers.keep(keys[0], b.tree(), ""));
   }
   std::vector<std::string> below = {keys[0]};
@@ -335,8 +277,7 @@ Status pack(const Build& b, ImageManifest& files) {
 
 Status build_tree(const Build& b, ImageManifest& files) {
   if (b.request.layers.empty()) {
-    report(b, "packages", 0.05);
-    TRY_(bootstrap(b));
+    TRY_(make_tree(b));
     TRY_(pack(b, files));
     remove_tree(b, b.tree());
     return Ok{};
@@ -484,7 +425,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   if (why.empty()) return present;
   report(b, why, 0);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
-  TRY(b.sources, find_sources(b.recipe, own_key(b), Files(request.host_root), process));
+  TRY(b.sources, find_sources(b.recipe, own_key(b.stage), Files(request.host_root), process));
   for (const auto& name : Files("/").list(b.folder))
     if (name.starts_with(".build-")) remove_tree(b, b.folder + "/" + name);
   const auto built = fetch_or_build(b);

@@ -5,11 +5,11 @@
 // build.json, ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the
 // link <name>/current. A finished folder is never changed (except ram.*, which build_ram_system() rewrites);
 // a half-built one has a name starting with ".build-" and is removed by the next build. build.json records
-// when and what it was built from (inputs.h), and its packages (package_list.h). Images with layers also have
-// .layers/ (layers.h) and .packages/ (downloads of a build that has not succeeded yet) in <name>/. No loop
-// devices; mounts only for layers, in a namespace of their own. As root it works directly, else through
-// mmdebstrap's user namespace (an image with layers is rejected then). Thread: blocking (minutes); for worker
-// threads. Two builds of one name at once are rejected (Code::conflict).
+// when and what it was built from (inputs.h), and its packages (package_list.h). <name>/ also has .bootstrap/
+// (recipe_tree.h), and with layers .layers/ (layers.h) and .packages/ (downloads of a build that has not
+// succeeded yet). No loop devices; mounts only for layers, in a namespace of their own. As root it works
+// directly, else through mmdebstrap's user namespace (an image with layers is rejected then). Thread:
+// blocking (minutes); for worker threads. Two builds of one name at once are rejected (Code::conflict).
 #pragma once
 
 #include <functional>

@@ -15,6 +15,7 @@
 #include "base/json_dump.h"
 #include "base/split.h"
 #include "base/utf8.h"
+#include "controller/image/recipe_tree.h"
 #include "sys/contain.h"
 
 namespace muster {
@@ -226,12 +227,11 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
     Command c;
     c.argv = {"chroot", root, "/run/muster/agent", "apply", "--log", "/run/muster/log"};
     c.input = dump_json(Json{{"steps", layer.steps}, {"stop_on_failure", true}});
-    // The kernel's own hook would spend half a minute on an initrd that is never booted.
-    c.env = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-             {"HOME", "/root"},
-             {"TMPDIR", "/tmp"},
-             {"LC_ALL", "C.UTF-8"},
-             {"INITRD", "No"}};
+    c.env = installation_environment();
+    c.env.insert({{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+                  {"HOME", "/root"},
+                  {"TMPDIR", "/tmp"},
+                  {"LC_ALL", "C.UTF-8"}});
     c.deadline = kLayerDeadline;
     LineSplitter lines{said};
     c.on_output = std::ref(lines);

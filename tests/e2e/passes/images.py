@@ -1,6 +1,6 @@
 """What end-to-end tests keep for later calls of run.sh: node images, and what scripts make that takes long.
 
-  FOLDER/code-KEY/DIGEST         an image: KEY is MUSTER_IMAGE_CACHE of the controllers, who share their builds there
+  FOLDER/code-KEY/DIGEST         an image, or the packages of one: KEY is MUSTER_IMAGE_CACHE of the controllers, who share their builds there
   FOLDER/programs-DIGEST/...     likewise, of programs that name no commit
   FOLDER/made/NAME-DIGEST        what a script made, named by all that it is made of; MUSTER_E2E_CACHE is FOLDER
   FOLDER/lock                    shared by all who use FOLDER; something is removed only by one who is alone

@@ -11,12 +11,14 @@
 
 #include "base/json_at.h"
 #include "base/release_sources.h"
+#include "controller/image/recipe_tree.h"
 #include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
 #include "controller/image/layers.h"
 #include "controller/image/ram.h"
 #include "controller/image/shared_cache.h"
+#include "sys/clock.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -30,13 +32,15 @@ constexpr unsigned char kCapability[20] = {1, 0, 0, 2, 0, 0x20};
 // Answers for mmdebstrap, mke2fs and apt's sources; anything else is refused.
 class PaperDebian : public Process {
  public:
-  int trees = 0, finished = 0;
+  int archives = 0, trees = 0, finished = 0;
+  bool lists = false;  // apt has its lists while the recipe's commands run
   std::vector<std::string> layers =
       {};  // ids of the steps that were carried out, and what their tree held then
   bool broken = false, resolved = false;  // resolved: a resolver daemon of the tree's own
   std::string builtin = "kernel/fs/ext4/ext4.ko\nkernel/drivers/nvme/host/nvme.ko\n";  // by its kernel
   std::string loader = "/usr/lib/systemd/boot/efi/systemd-bootx64.efi";
-  Output bootstrap = {0, "", ""};      // of mmdebstrap
+  Output bootstrap = {0, "", ""};      // of mmdebstrap when it installs packages
+  Output customized = {0, "", ""};     // and when the recipe's files and commands come over them
   std::vector<std::string> last = {};  // its arguments
   std::string sources = {}, script = {};
   std::string resolver = {}, packed_resolver = {};  // while packages are installed, and in the file system
@@ -51,10 +55,20 @@ class PaperDebian : public Process {
     if (argv[0] == "mmdebstrap") {
       last = argv;
       sources = command.input;
-      for (const auto& word : argv)
+      if (std::count(argv.begin(), argv.end(), "--format=tar") == 1) {
+        ++archives;
+        TRY_(Files("/").write(argv.at(argv.size() - 2), "packages"));
+        return bootstrap;
+      }
+      lists = std::count(argv.begin(), argv.end(), "--skip=update") == 0;
+      std::string archive;
+      for (const auto& word : argv) {
         if (word.starts_with("--customize-hook=")) script = Files("/").read(word.substr(17)).value_or("");
-      TRY(const Output made, make_tree(argv.at(argv.size() - 2)));
-      return bootstrap.ok() ? Output{made.exit_code, bootstrap.out, bootstrap.err} : bootstrap;
+        if (word.starts_with("--setup-hook=tar-in '")) archive = word.substr(21, word.size() - 24);
+      }
+      if (Files("/").read(archive).value_or("") != "packages")
+        return Output{1, "", "E: no archive " + archive};
+      return customized.ok() ? make_tree(argv.at(argv.size() - 2)) : customized;
     }
     if (argv[0] == "apt-get") return Output{0, "http://m/debian|s|main|\nhttp://m/debian|s|new|\n", ""};
     if (argv[0] == "mke2fs") {
@@ -185,6 +199,100 @@ TEST_CASE("an image is built once, again when an input changed, and says which")
   b.request.rebuild = true;
   CHECK(b.reason() == "a rebuild was requested");
   CHECK(b.debian.trees == trees + 1);
+}
+
+TEST_CASE("packages are installed again only if they, their sources or the day are others", "[image][apt]") {
+  Bench b;
+  b.request.recipe.suite = "bookworm";
+  REQUIRE(b.build());
+  CHECK(b.debian.archives == 1);
+  CHECK_FALSE(b.debian.lists);
+  const auto reused = [&] {
+    const int archives = b.debian.archives, trees = b.debian.trees;
+    const auto built = b.build();
+    INFO((built.ok() ? "" : built.error().message));
+    REQUIRE(built);
+    CHECK(b.debian.trees == trees + 1);
+    CHECK(Files(b.request.state_dir).list("/images/gpu/.bootstrap").size() == 1);
+    return b.debian.archives == archives;
+  };
+  b.request.files = {{"/etc/motd", "hello", 0644}};
+  CHECK(reused());
+  b.request.run = {{"systemctl", "mask", "x"}};
+  CHECK(reused());
+  CHECK(b.debian.lists);  // a command may install packages
+  b.request.recipe.mask = {"x.service"};
+  CHECK(reused());
+
+  b.request.packages = {"fio"};
+  CHECK_FALSE(reused());
+  b.request.recipe.exclude = {"/usr/share/doc/*"};
+  CHECK_FALSE(reused());
+  b.request.recipe.mirror = "http://other/debian";
+  CHECK_FALSE(reused());
+  b.request.recipe.key = "key";
+  CHECK_FALSE(reused());
+  b.request.recipe.suite = "trixie";
+  CHECK_FALSE(reused());
+  b.request.variant = "full";  // another kernel
+  CHECK_FALSE(reused());
+  b.request.rebuild = true;
+  CHECK_FALSE(reused());
+  b.request.rebuild = false;
+
+  const Files kept(b.request.state_dir + "/images/gpu/.bootstrap");
+  const std::string folder = "/" + kept.list("/").at(0), record = folder + "/built.json";
+  const auto another = [&] { b.request.files[0].content += "!"; };
+  const auto built_at = [&](TimeMs at) {
+    Json now = Json::parse(kept.read(record).value());
+    now["built_at"] = at;
+    REQUIRE(kept.write(record, now.dump()));
+  };
+  another(), built_at(wall_clock() - kPackagesReused + kMinute);
+  CHECK(reused());
+  for (const TimeMs at : {wall_clock() - kPackagesReused, wall_clock() + kDay}) {  // old; the clock was wrong
+    another(), built_at(at);
+    CHECK_FALSE(reused());
+  }
+  another(), std::filesystem::resize_file(kept.real(folder + "/packages.tar"), 1);
+  CHECK_FALSE(reused());
+  another();
+  REQUIRE(kept.write(record, "nonsense"));
+  CHECK_FALSE(reused());
+  another();
+  CHECK(reused());
+}
+
+TEST_CASE("what fails behind the packages does not install them again", "[image]") {
+  Bench b;
+  b.debian.customized = {1, "", "E: /site/tool: not found\n"};
+  REQUIRE_FALSE(b.build());
+  CHECK(b.debian.archives == 1);
+  b.debian.customized = {0, "", ""};
+  REQUIRE(b.build());
+  CHECK(b.debian.archives == 1);
+  // Those that were not completed are no basis.
+  b.request.packages = {"fio"};
+  b.debian.bootstrap = {25, "", "E: Unable to locate package fio\n"};
+  for (int time = 0; time < 2; ++time) REQUIRE_FALSE(b.build());
+  CHECK(b.debian.archives == 3);
+  CHECK(Files(b.request.state_dir).list("/images/gpu/.bootstrap").empty());
+}
+
+TEST_CASE("images that differ in files alone share their packages, in a cache", "[image]") {
+  Bench b;
+  b.request.shared_cache = b.dir.path("cache");
+  REQUIRE(b.build());
+  b.request.state_dir = b.dir.path("other");
+  b.request.name = "cpu";
+  b.request.files = {{"/etc/motd", "hello", 0644}};
+  REQUIRE(b.build());
+  CHECK(b.debian.archives == 1);
+  CHECK(b.debian.trees == 2);
+  b.request.state_dir = b.dir.path("third");
+  b.request.rebuild = true;
+  REQUIRE(b.build());
+  CHECK(b.debian.archives == 2);
 }
 
 TEST_CASE("a system has an initrd unless its kernel has what it needs for its root", "[image]") {
@@ -482,11 +590,15 @@ TEST_CASE("a damaged entry of the shared cache is refused, and a rebuild replace
   Bench b;
   b.request.shared_cache = b.dir.path("cache");
   REQUIRE(b.build());
-  const auto entries = Files("/").list(b.request.shared_cache);
-  REQUIRE(entries.size() == 1);
   // Same length: only the content tells. Removed first: the file has another name in the state folder.
-  const std::string frames = "/" + entries[0] + "/frames.zst";
   const Files cache(b.request.shared_cache);
+  const bool packages = GENERATE(false, true);
+  std::string frames;
+  for (const auto& entry : cache.list("/"))
+    if (const std::string path = "/" + entry + (packages ? "/packages.tar" : "/frames.zst");
+        cache.exists(path))
+      frames = path;
+  if (packages) b.request.run = {{"true"}};  // another image of the same packages
   std::string bytes = cache.read(frames).value_or("");
   REQUIRE_FALSE(bytes.empty());
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
