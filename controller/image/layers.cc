@@ -1,8 +1,10 @@
 #include "controller/image/layers.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -106,6 +108,16 @@ class Guest {
   std::string resolver_ = {};  // target of the tree's own resolv.conf, if a link
 };
 
+// Puts all files on the drive, which dpkg does not do here (installation_environment()): after a power
+// failure a kept layer would be reused with empty files.
+Status synced(const std::string& tree) {
+  const int fd = ::open(tree.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool done = fd >= 0 && ::syncfs(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  return done ? Status(Ok{}) : fail(Code::failed, tree + ": " + strerror(error));
+}
+
 // Collects output that arrives in pieces and calls `line` for each complete line.
 struct LineSplitter {
   std::function<void(const std::string&)> line;
@@ -165,6 +177,7 @@ Status Layers::keep(const std::string& key, const std::string& from, const std::
   fs::remove_all(folder, ec);
   TRY_(files.make_directories(folder, 0755));
   if (!log.empty()) fs::rename(log, folder + "/log", ec);
+  TRY_(synced(from));
   fs::rename(from, folder + "/tree", ec);  // last: a layer exists once its tree exists
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
   return Ok{};

@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/utf8.h"
 #include "controller/image/customize.h"
@@ -67,7 +68,7 @@ std::string key_of_packages(const RecipeTree& b) {
   return sha256(dump_json(Json{{"builder", b.builder},
                                {"distribution", b.recipe.distribution},
                                {"suite", b.recipe.suite},
-                               {"components", b.recipe.components},  // one that is missing may be an error
+                               {"ordered", orders_components(b.recipe)},  // is one that is missing an error?
                                {"packages", b.recipe.packages},
                                {"exclude", b.recipe.exclude},
                                {"sources", b.sources.text},
@@ -78,10 +79,10 @@ bool usable(const std::string& folder) {
   const auto text = Files("/").read(folder + kRecord);
   const auto record = text ? parse_json(*text) : Result<Json>(text.error());
   if (!record || !record->is_object()) return false;
-  const DurationMs age = wall_clock() - record->value("built_at", TimeMs{0});
+  const DurationMs age = wall_clock() - integer_at(*record, "built_at");
   std::error_code ec;
-  return age >= 0 && age < kPackagesReused &&
-         fs::file_size(folder + kPackages, ec) == record->value("bytes", uint64_t{0}) && !ec;
+  const auto bytes = static_cast<int64_t>(fs::file_size(folder + kPackages, ec));
+  return age >= 0 && age < kPackagesReused && !ec && bytes == integer_at(*record, "bytes");
 }
 
 // Makes <stage>/bootstrap, which holds the archive.
@@ -93,6 +94,9 @@ Status install_packages(const RecipeTree& b) {
                 {"--skip=output/dev",  // not even the folder: in a user namespace nothing can make devices
                  "--include=" + fmt::format("{}", fmt::join(b.recipe.packages, ",")),
                  "--aptopt=APT::Install-Recommends \"false\""});
+  // The second step has files of its own there: the path of the mirror's key is another in each build, and
+  // so may be the resolver.
+  c.argv.push_back("--customize-hook=rm -f \"$1\"/etc/apt/sources.list \"$1\"/etc/resolv.conf");
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, folder + kPackages, "-"});
   int stages = 0;
@@ -107,6 +111,16 @@ Status install_packages(const RecipeTree& b) {
   return Files("/").write(folder + kRecord, dump_json(Json{{"built_at", wall_clock()}, {"bytes", bytes}}));
 }
 
+// Fetches the archive from the shared cache into `stage`; false: it has none of use, or a damaged one.
+bool fetch_packages(const RecipeTree& b, const std::string& key, const std::string& stage) {
+  if (b.shared_cache.empty() || b.rebuild) return false;
+  const auto fetched = fetch_build(b.shared_cache, key, stage);
+  if (fetched.ok() && usable(stage)) return true;
+  std::error_code ec;
+  fs::remove_all(stage, ec);
+  return false;
+}
+
 // Returns the folder with the archive: the image's own, else that of the shared cache, else a new one.
 Result<std::string> packages_of(const RecipeTree& b) {
   const std::string key = key_of_packages(b), all = b.folder + "/.bootstrap";
@@ -115,25 +129,18 @@ Result<std::string> packages_of(const RecipeTree& b) {
     b.progress("packages: reused from the last build", 0.05);
     return folder;
   }
-  std::error_code ec;
-  fs::remove_all(all, ec);
-  fs::remove_all(stage, ec);
-  bool shared = !b.shared_cache.empty() && !b.rebuild;
-  if (shared) {
-    const auto fetched = fetch_build(b.shared_cache, key, stage);
-    if (!fetched && fetched.error().code != Code::not_found) return fetched.error();
-    shared = fetched.ok() && usable(stage);
-  }
+  const bool shared = fetch_packages(b, key, stage);
   b.progress(shared ? "packages: taken from the shared cache" : "packages", 0.05);
-  if (!shared) {
-    fs::remove_all(stage, ec);
-    TRY_(install_packages(b));
-    // An entry that is there already is too old.
-    if (!b.shared_cache.empty()) TRY_(keep_build(b.shared_cache, key, stage, true));
-  }
+  if (!shared) TRY_(install_packages(b));
+  std::error_code ec;
+  fs::remove_all(all, ec);  // only now: it is of use again if these packages were a mistake
   TRY_(Files("/").make_directories(all, 0755));
   fs::rename(stage, folder, ec);
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
+  if (shared || b.shared_cache.empty()) return folder;
+  // An entry that is there already is too old, or damaged.
+  if (Status kept = keep_build(b.shared_cache, key, folder, true); !kept.ok())
+    return std::move(kept).error().with("the shared image cache");
   return folder;
 }
 

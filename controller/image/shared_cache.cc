@@ -54,6 +54,12 @@ Result<std::string> digest_of(const std::string& build) {
   return sha256(all);
 }
 
+Status sealed_copy(const std::string& build, const std::string& to) {
+  TRY_(copy_tree(build, to));
+  TRY(const std::string digest, digest_of(to));
+  return Files("/").write(to + kSeal, digest);
+}
+
 std::string place(const std::string& cache, const std::string& key) {
   const size_t colon = key.find(':');
   return fs::absolute(cache).string() + "/" + (colon == std::string::npos ? key : key.substr(colon + 1));
@@ -82,10 +88,10 @@ Status keep_build(const std::string& cache, const std::string& key, const std::s
   const std::string stage = to + "." + random_hex(8);
   TRY_(files.make_directories(fs::path(to).parent_path(), 0700));
   std::error_code ec;
-  fs::remove_all(stage, ec);
-  TRY_(copy_tree(build, stage));
-  TRY(const std::string digest, digest_of(stage));
-  TRY_(files.write(stage + kSeal, digest));
+  if (auto made = sealed_copy(build, stage); !made.ok()) {
+    fs::remove_all(stage, ec);
+    return made;
+  }
   if (replace) fs::remove_all(to, ec);
   fs::rename(stage, to, ec);
   if (!ec) return Ok{};

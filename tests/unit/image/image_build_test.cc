@@ -57,7 +57,11 @@ class PaperDebian : public Process {
       sources = command.input;
       if (std::count(argv.begin(), argv.end(), "--format=tar") == 1) {
         ++archives;
-        TRY_(Files("/").write(argv.at(argv.size() - 2), "packages"));
+        // The builder's own files are of this build: another one has its own.
+        const bool own =
+            std::count(argv.begin(), argv.end(),
+                       "--customize-hook=rm -f \"$1\"/etc/apt/sources.list \"$1\"/etc/resolv.conf") == 0;
+        TRY_(Files("/").write(argv.at(argv.size() - 2), own ? sources : "packages"));
         return bootstrap;
       }
       lists = std::count(argv.begin(), argv.end(), "--skip=update") == 0;
@@ -271,12 +275,15 @@ TEST_CASE("what fails behind the packages does not install them again", "[image]
   b.debian.customized = {0, "", ""};
   REQUIRE(b.build());
   CHECK(b.debian.archives == 1);
-  // Those that were not completed are no basis.
-  b.request.packages = {"fio"};
-  b.debian.bootstrap = {25, "", "E: Unable to locate package fio\n"};
+  // Those that were not completed are no basis, and the ones before stay until others are.
+  b.request.packages = {"foi"};
+  b.debian.bootstrap = {25, "", "E: Unable to locate package foi\n"};
   for (int time = 0; time < 2; ++time) REQUIRE_FALSE(b.build());
   CHECK(b.debian.archives == 3);
-  CHECK(Files(b.request.state_dir).list("/images/gpu/.bootstrap").empty());
+  b.request.packages = {};
+  b.request.files = {{"/etc/motd", "hello", 0644}};
+  REQUIRE(b.build());
+  CHECK(b.debian.archives == 3);
 }
 
 TEST_CASE("images that differ in files alone share their packages, in a cache", "[image]") {
@@ -293,6 +300,35 @@ TEST_CASE("images that differ in files alone share their packages, in a cache", 
   b.request.rebuild = true;
   REQUIRE(b.build());
   CHECK(b.debian.archives == 2);
+  b.request.rebuild = false;
+
+  // One that is too old, or damaged, is replaced, once for all.
+  const Files cache(b.request.shared_cache);
+  std::string entry;
+  for (const auto& name : cache.list("/"))
+    if (cache.exists("/" + name + "/packages.tar")) entry = "/" + name;
+  int state = 0;
+  const auto another = [&] {
+    b.request.state_dir = b.dir.path("of-" + std::to_string(++state));
+    b.request.files[0].content += "!";
+    const auto built = b.build();
+    INFO((built.ok() ? "" : built.error().message));
+    REQUIRE(built);
+    return b.debian.archives;
+  };
+  const bool old = GENERATE(true, false);
+  if (old) {
+    const TempDir other;
+    Json record = Json::parse(cache.read(entry + "/built.json").value());
+    record["built_at"] = wall_clock() - kPackagesReused;
+    REQUIRE(Files("/").write(other.path("e/built.json"), record.dump()));
+    REQUIRE(Files("/").write(other.path("e/packages.tar"), "packages"));
+    REQUIRE(keep_build(b.request.shared_cache, entry.substr(1), other.path("e"), true).ok());
+  } else {
+    REQUIRE(cache.write(entry + "/packages.tar", "PACKAGES"));
+  }
+  CHECK(another() == 3);
+  CHECK(another() == 3);
 }
 
 TEST_CASE("a system has an initrd unless its kernel has what it needs for its root", "[image]") {
@@ -592,13 +628,9 @@ TEST_CASE("a damaged entry of the shared cache is refused, and a rebuild replace
   REQUIRE(b.build());
   // Same length: only the content tells. Removed first: the file has another name in the state folder.
   const Files cache(b.request.shared_cache);
-  const bool packages = GENERATE(false, true);
   std::string frames;
   for (const auto& entry : cache.list("/"))
-    if (const std::string path = "/" + entry + (packages ? "/packages.tar" : "/frames.zst");
-        cache.exists(path))
-      frames = path;
-  if (packages) b.request.run = {{"true"}};  // another image of the same packages
+    if (const std::string path = "/" + entry + "/frames.zst"; cache.exists(path)) frames = path;
   std::string bytes = cache.read(frames).value_or("");
   REQUIRE_FALSE(bytes.empty());
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
