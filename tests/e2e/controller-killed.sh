@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the controller is killed with -9 in mid-imaging and in mid-playbook; the run finishes and nothing is done twice
-# stands on: agent/* agent/steps/disk agent/steps/{command,group,not_applicable,step_modules,two_phase,wait_for}*
+# stands on: agent/* agent/steps/disk agent/steps/{command,step_modules,two_phase}*
 # stands on: agent/storage/storage_state* agent/{boot,core,disk,facts,image,joining,link,measuring,work} controller/* controller/engines/local_engine*
 # stands on: controller/options controller/ports/{run_ports,store}* controller/power/redfish* controller/rollout/service
 # stands on: controller/{api,boot,bringup,current,executor,link,nodes,run,store,trust} playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
