@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # one node mounts a CephFS that two others serve as the site would, with a key of the site's; written there, read here; unmounted and back with the monitor
+# stands on: agent/steps/files/config* agent/steps/not_applicable* agent/steps/packages/package*
 # stands on: agent/storage/{ceph,external,health,parts,shared}* controller/engines/{ceph_engine,engine,external_engine}*
 # stands on: controller/link/storage_reports* controller/plan/storage_context* controller/power/redfish*
 # stands on: controller/spec/reader/{own_playbooks,reader_external}* controller/trust/vault* images/debian-13.yaml playbooks/base.yaml

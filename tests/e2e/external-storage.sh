@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two nodes with a mirror each mount what a third serves as the site would: accepted; the server goes, named at once and nothing hangs; it is back, all goes on
-# stands on: agent/steps/disk agent/storage/{external,health,parts}* controller/engines/{engine,external_engine,local_engine}*
+# stands on: agent/steps/disk agent/steps/not_applicable* agent/storage/{external,health,parts}* controller/engines/{engine,external_engine,local_engine}*
 # stands on: controller/link/storage_reports* controller/plan/storage_context* controller/power/redfish* controller/spec/reader/reader_external*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-external.yaml playbooks/storage-local.yaml
 # stands on: playbooks/storage-nfs.yaml

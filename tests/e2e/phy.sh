@@ -97,7 +97,8 @@ check "nor is a private key" nowhere_in 'PRIVATE KEY' "$MUSTER_LAB_DIR"/*.log "$
 check "their servers are pinned" test "$(grep -c '"server:1131000000' "$MUSTER_LAB_DIR/state/bmc-pins.json")" = 2
 
 echo "  power by hand"
-orders() { grep -c "provider POST .*/servers/$(id "$1")/power_control/" "$MUSTER_LAB_DIR/bmc.log" || true; }
+# Given: the API did it, whatever its answer says. 409 is none: the server was locked.
+orders() { grep -c "provider POST .*/servers/$(id "$1")/power_control/ \(204\|500\)" "$MUSTER_LAB_DIR/bmc.log" || true; }
 check "state" sh -c "$muster power state node01 | grep -qx 'node01: on'"
 before=$(orders node01)
 $muster lab break node01 api-lost

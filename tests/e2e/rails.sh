@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two machines with rails (lab: rails): addresses, MTU, routes by source, firewall; what is changed by hand is put right, a port that is gone is named
-# stands on: agent/steps/system/{kernel_command_line,sys_values}* controller/plan/interconnect* controller/spec/reader/reader_rails*
+# stands on: agent/steps/system/{kernel_command_line,reboot,sys_values}* controller/plan/interconnect* controller/spec/reader/reader_rails*
 source "$(dirname "$0")/lib.sh"
 source tests/e2e/labs/rails.sh
 lab_spec "base, ssh, firewall, networks, storage-local, tuning" \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # RDMA in software between three machines with the full kernel: by the hosts' perftest and by the carried one; what is gone is named
-# stands on: agent/steps/network/rdma_ports* controller/engines/local_engine* controller/plan/acceptance_steps* controller/power/redfish*
+# stands on: agent/checks/accept* agent/steps/network/rdma_ports* agent/steps/system/kernel_module*
+# stands on: controller/engines/local_engine* controller/plan/acceptance_steps* controller/power/redfish*
 # stands on: controller/report kernels/common/connection* kernels/counters/counters* kernels/rdma playbooks/acceptance/lab.yaml playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 # stands on: controller/image/programs* scripts/perftest.sh

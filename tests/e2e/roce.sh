@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two machines with three rails of RoCE (soft-RoCE on each): RoCE v2 GIDs, MTU, nccl.conf, and perftest's traffic on the rail it was given and no other
-# stands on: controller/plan/interconnect* controller/spec/reader/reader_rails*
+# stands on: agent/steps/system/kernel_module* controller/plan/interconnect* controller/spec/reader/reader_rails*
 source "$(dirname "$0")/lib.sh"
 source tests/e2e/labs/rails.sh
 lab_spec "base, ssh, firewall, networks, storage-local, mpi, interconnect" 's/^lab:/vars: { soft_roce: "yes" }\nlab:/' >"$work/cluster.yaml"

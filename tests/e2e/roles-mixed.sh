@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # three machines in three roles: a head that leads Slurm and Prometheus although its name sorts last, a storage node with neither Slurm nor MPI, one that computes
+# stands on: agent/steps/files/directory* agent/steps/not_applicable* agent/steps/packages/package* agent/steps/system/reboot*
 # stands on: agent/steps/services agent/storage/{nfs,parts}* controller/engines/{engine,nfs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/plan controller/power/redfish* controller/spec/hardware* controller/spec/reader/reader_rules* playbooks/acceptance/lab.yaml
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/monitoring.yaml playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml

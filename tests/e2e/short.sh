@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # three machines from blank to accepted; a second `up` changes nothing; no secret anywhere; nothing left behind
-# stands on: agent/* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
+# stands on: agent/* agent/steps/* agent/steps/{disk,files,network,services,system}
 # stands on: agent/storage/{health,metadata,moosefs,parts,shared,storage_state}*
 # stands on: agent/{boot,checks,core,disk,facts,image,joining,link,measuring,work} base cli controller/*
 # stands on: controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*

@@ -286,6 +286,10 @@ Status PhyAccount::post(const std::string& id, const std::string& path, const Js
   }
   TRY(const Answer answer, exchange("POST", full, body, true, deadline, may_send));
   if (answer.status / 100 == 2) return Ok{};
+  if (answer.status == 409) {  // the list shows no lock, and is outdated
+    const std::lock_guard hold(list_mutex_);
+    listed_ = -1;
+  }
   // If the server failed during the request, it is unknown whether the order took effect.
   Error error = refusal(answer, "POST " + full);
   if (answer.status / 100 == 5 && answer.status != 503) error.code = Code::timeout;

@@ -90,8 +90,12 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
   const Status ordered = account_->post(server.id, "power_control/", Json{{"operation", operation}}, left());
   if (!ordered.ok() && ordered.error().code != Code::timeout) {
     Error error = ordered.error();
-    // The server was locked after the list was read. Nothing was done.
-    if (error.code == Code::conflict) error.code = Code::unavailable;
+    if (error.code == Code::conflict) {  // locked since the list was read; nothing was done
+      const auto again = find(what, true);
+      if (const auto lock = again.ok() ? phy_lock(*again) : std::nullopt)
+        return about(fail(lock->code, lock->words), what);
+      error.code = Code::unavailable;
+    }
     return about(std::move(error), what);
   }
   // If the order may not have arrived, wait half of the time: the caller can read the state and repeat it.

@@ -157,6 +157,14 @@ TEST_CASE("phy: a locked server gets no order, and nothing waits for people at t
     CHECK(off.error().code == Code::denied);
     CHECK(*bench.driver()->state(kCall) == PowerState::unknown);
   }
+  SECTION("people who came since the list was read") {
+    bench.api.change([](lab::PhyManners& m) { m.locked_by_people = true; });
+    const auto sent = bench.seen_with("POST ");
+    const auto off = bench.retrying()->off(kCall, false);
+    REQUIRE_FALSE(off.ok());
+    CHECK(off.error().code == Code::denied);
+    CHECK(bench.seen_with("POST ") == sent + 1);
+  }
   SECTION("an installation") {
     const auto at = bench.target();
     const Json body = {{"os_image_id", PhyBench::kImage},
