@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # a person hears of it: one message per cause and state, with nodes and command, within 60 s; acknowledged ones are quiet; nights re-image again and again
+# stands on: agent/steps/not_applicable* agent/steps/system/slot*
 # stands on: cli/{notify_verb,rollout}* controller/api/{admin_api,nodes_api}* controller/bringup/{current,nodes_view}* controller/causes
 # stands on: controller/engines/local_engine* controller/image/service controller/metrics controller/notices controller/ports/{power,run_ports,store}*
 # stands on: controller/power/redfish* controller/power/service/power_service* controller/rollout controller/spec/notify_spec*
-# stands on: controller/spec/reader/{reader_notify,reader_rollout}* lab/{fault,outages,rack}* playbooks/base.yaml playbooks/monitoring.yaml
+# stands on: controller/spec/reader/{reader_notify,reader_rollout}* lab/{fault,outages,rack}* playbooks/base.yaml
 # stands on: playbooks/ssh.yaml playbooks/storage-local.yaml systemd/muster-rollout.service systemd/muster-rollout-failed.service
 # stands on: systemd/rollout-failed
 # weakened by: TOLD_STAGES TOLD_KEPT
