@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # reimage puts one node back, data disks kept and the volume healed; a fourth machine is taken in, the others untouched
-# stands on: agent/* agent/steps/disk agent/steps/{command,group,not_applicable,step_modules,two_phase,wait_for}*
+# stands on: agent/* agent/steps/disk agent/steps/system/slot* agent/steps/{command,step_modules,two_phase,wait_for}*
 # stands on: agent/storage/{health,metadata,moosefs,parts,shared,storage_state}* agent/{boot,core,disk,facts,image,joining,link,measuring,work}
 # stands on: base cli controller/* controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/service/power_service*
