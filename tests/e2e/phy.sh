@@ -121,5 +121,5 @@ $muster lab break node02 api-locked --heal
 echo "  a re-image goes through the system that runs, and the provider is not asked"
 $muster reimage node01 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; die "reimage"; }
 check "node01 is accepted" test "$(node_state node01)" = accepted
-check "by kexec" test "$(journal "select count(*) from event where node = 'node01' and kind = 'power' and json like '%hands over to the RAM system%'")" -ge 2
+check "by kexec" test "$(journal "select count(*) from event where node = 'node01' and kind = 'started' and json like '%/node01/netboot#1-kexec%'")" = 1
 check "still asked for once" test "$(asked "$(id node01)")" = 1
