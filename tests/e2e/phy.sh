@@ -2,7 +2,7 @@
 # two rented machines behind a provider's API: blank to accepted through the provider's own Debian; installed once, whatever is lost or killed
 # stands on: agent/boot/{kexec,ram_init}* agent/image/boot_network* cli/{power_test,power_verb}*
 # stands on: controller/boot/service/{boot_service,kexec_order}* controller/engines/local_engine*
-# stands on: controller/ports/{power,reinstall,run_ports}* controller/power/service/power_service* controller/power/{in_band,logins,waiter,wrap}*
+# stands on: controller/ports/{power,reinstall,run_ports}* controller/power/service/power_service* controller/power/{logins,waiter,wrap}*
 # stands on: controller/power/{describe,provider,sakura} controller/spec/address* controller/spec/reader/reader_nodes* controller/trust/vault*
 # stands on: controller/{executor,run,ssh} lab/{phy_api,rack_provider}* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml tests/e2e/hosts
