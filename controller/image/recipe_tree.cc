@@ -94,8 +94,8 @@ Status install_packages(const RecipeTree& b) {
                 {"--skip=output/dev",  // not even the folder: in a user namespace nothing can make devices
                  "--include=" + fmt::format("{}", fmt::join(b.recipe.packages, ",")),
                  "--aptopt=APT::Install-Recommends \"false\""});
-  // The second step has files of its own there: the path of the mirror's key is another in each build, and
-  // so may be the resolver.
+  // The second step writes these two itself: the path of the mirror's key differs in each build, and the
+  // resolver may.
   c.argv.push_back("--customize-hook=rm -f \"$1\"/etc/apt/sources.list \"$1\"/etc/resolv.conf");
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, folder + kPackages, "-"});
@@ -111,7 +111,8 @@ Status install_packages(const RecipeTree& b) {
   return Files("/").write(folder + kRecord, dump_json(Json{{"built_at", wall_clock()}, {"bytes", bytes}}));
 }
 
-// Fetches the archive from the shared cache into `stage`; false: it has none of use, or a damaged one.
+// Fetches the archive from the shared cache into `stage`; false: there is none, or it is too old or
+// damaged.
 bool fetch_packages(const RecipeTree& b, const std::string& key, const std::string& stage) {
   if (b.shared_cache.empty() || b.rebuild) return false;
   const auto fetched = fetch_build(b.shared_cache, key, stage);
@@ -138,7 +139,7 @@ Result<std::string> packages_of(const RecipeTree& b) {
   fs::rename(stage, folder, ec);
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
   if (shared || b.shared_cache.empty()) return folder;
-  // An entry that is there already is too old, or damaged.
+  // An existing entry is too old or damaged.
   if (Status kept = keep_build(b.shared_cache, key, folder, true); !kept.ok())
     return std::move(kept).error().with("the shared image cache");
   return folder;
@@ -148,7 +149,8 @@ Result<std::string> packages_of(const RecipeTree& b) {
 
 std::map<std::string, std::string> installation_environment() {
   // The kernel package's hook would take half a minute to make an initrd that is never booted. A tree that
-  // was not completed is thrown away: dpkg need not wait for the drive with each file.
+  // was not completed is thrown away, and a layer is synced before it is kept (layers.cc): dpkg need not wait
+  // for the drive with each file.
   return {{"INITRD", "No"}, {"DPKG_FORCE", "unsafe-io"}};
 }
 

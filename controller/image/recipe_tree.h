@@ -40,7 +40,7 @@ struct RecipeTree {
 
 // Where a key that the recipe has (AptMirror::key) is while the image is built.
 std::string own_key(const std::string& stage);
-// An error has what apt reported.
+// An error contains what apt reported.
 Status make_recipe_tree(const RecipeTree& b);
 
 }  // namespace muster

@@ -1,7 +1,7 @@
 // Built images, and archives of their packages (recipe_tree.h), that several controllers on one machine
 // share, so that each is built once: a folder with one sub-folder per build, named by the digest of all that
-// went into it. Nothing in it is ever removed. A rebuild replaces an entry, as does an archive for one that
-// is too old or damaged.
+// went into it. Nothing in it is ever removed. A rebuild replaces an entry; an archive that is too old or
+// damaged is replaced, too.
 //
 // Files are hard links if both folders are on one file system, else copies. What is read from the cache is
 // checked against the digests that its build recorded. Write access to the folder means control of what nodes

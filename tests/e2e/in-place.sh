@@ -33,7 +33,6 @@ netboots() { journal "select count(*) from journal where run = $1 and node = '$2
 cycles() { grep -c " $1 .*ResetType" "$MUSTER_LAB_DIR/bmc.log" || true; }
 # All that the controller sends over the provisioning network: the nodes' own traffic does not pass it.
 sent_bytes() { $muster lab exec -- ip -s -j link show br0 | jq '.[0].stats64.tx.bytes'; }
-firmware_boots() { grep -ca 'BdsDxe: starting' "$MUSTER_LAB_DIR/nodes/$1/console.log" || true; }
 
 on node02 sudo sh -c "'dd if=/dev/urandom of=/scratch/blob bs=1M count=8; dd if=/dev/urandom of=/home/shared/blob bs=1M count=4 conv=fsync
   dd if=/dev/urandom of=\$(ls /dev/disk/by-id/nvme-*SPARE* | head -n 1) bs=1M conv=fsync; sync' 2>/dev/null" || true

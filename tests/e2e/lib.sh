@@ -221,6 +221,8 @@ shared_lab() {  # shared_lab NAME
     '{lab: {name: $name, bring_up: $bring_up, paid: $paid}}' >>"$MUSTER_E2E_USED"
 }
 
+# How often a machine's firmware has started a system: a kexec does not count.
+firmware_boots() { grep -ca 'BdsDxe: starting' "$MUSTER_LAB_DIR/nodes/$1/console.log" || true; }
 # One value out of the controller's journal.
 journal() { sqlite3 -readonly "$MUSTER_LAB_DIR/state/muster.db" "$1"; }
 # How many systems of a node carried out actions of the runs: the RAM system and the installed one are two.

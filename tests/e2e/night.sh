@@ -93,7 +93,6 @@ for n in node01 $nodes; do check "$n is accepted" test "$(node_state $n)" = acce
 on() { node_ssh "$@" | tr -d '\r'; }
 image_of() { on "$1" cat /etc/muster/image.json | jq -r .digest; }
 boot_id() { on "$1" cat /proc/sys/kernel/random/boot_id; }
-firmware_boots() { grep -ca 'BdsDxe: starting' "$MUSTER_LAB_DIR/nodes/$1/console.log" || true; }
 rollout() { $muster rollout "$@"; }
 state() { $muster rollout status --json | jq -r .state; }
 # The file system's identity and a file's hash.

@@ -87,6 +87,7 @@ check "both are accepted" test "$(node_state node01) $(node_state node02)" = "ac
 for n in node01 node02; do
   check "$n was requested once, and installed once" test "$(asked "$(id $n)") $(installed $n)" = "1 1"
   check "$n is muster's system, not the provider's" node_is "$n" '.mode == "installed"'
+  check "$n: its firmware started the provider's system and muster's; the RAM system came by kexec" test "$(firmware_boots $n)" = 2
 done
 $muster secret list >"$work/secrets"
 check "the secrets are listed" test -s "$work/secrets"
@@ -97,7 +98,7 @@ check "nor is a private key" nowhere_in 'PRIVATE KEY' "$MUSTER_LAB_DIR"/*.log "$
 check "their servers are pinned" test "$(grep -c '"server:1131000000' "$MUSTER_LAB_DIR/state/bmc-pins.json")" = 2
 
 echo "  power by hand"
-# Given: the API did it, whatever its answer says. 409 is none: the server was locked.
+# Orders that the API carried out, whatever it answered; with 409 it refused one, because the server was locked.
 orders() { grep -c "provider POST .*/servers/$(id "$1")/power_control/ \(204\|500\)" "$MUSTER_LAB_DIR/bmc.log" || true; }
 check "state" sh -c "$muster power state node01 | grep -qx 'node01: on'"
 before=$(orders node01)
@@ -116,10 +117,13 @@ got=0; $muster power off node02 --yes >"$work/locked" 2>&1 || got=$?
 check "an order is refused (exit 4)" test "$got" = 4
 check "and says what to do" grep -q "ask the provider" "$work/locked"
 check "none was given" test "$(orders node02)" = "$before"
+check "it was sent once" test "$(grep -c "provider POST .*/servers/$(id node02)/power_control/ 409" "$MUSTER_LAB_DIR/bmc.log")" -le 1
 $muster lab break node02 api-locked --heal
 
 echo "  a re-image goes through the system that runs, and the provider is not asked"
+before=$(firmware_boots node01)
 $muster reimage node01 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; die "reimage"; }
 check "node01 is accepted" test "$(node_state node01)" = accepted
 check "by kexec" test "$(journal "select count(*) from event where node = 'node01' and kind = 'started' and json like '%/node01/netboot#1-kexec%'")" = 1
+check "its firmware started the new system only" test "$(($(firmware_boots node01) - before))" = 1
 check "still asked for once" test "$(asked "$(id node01)")" = 1

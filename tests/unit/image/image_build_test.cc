@@ -11,12 +11,12 @@
 
 #include "base/json_at.h"
 #include "base/release_sources.h"
-#include "controller/image/recipe_tree.h"
 #include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
 #include "controller/image/layers.h"
 #include "controller/image/ram.h"
+#include "controller/image/recipe_tree.h"
 #include "controller/image/shared_cache.h"
 #include "sys/clock.h"
 #include "tests/catch.h"
@@ -628,8 +628,10 @@ TEST_CASE("a damaged entry of the shared cache is refused, and a rebuild replace
   REQUIRE(b.build());
   // Same length: only the content tells. Removed first: the file has another name in the state folder.
   const Files cache(b.request.shared_cache);
+  const auto entries = cache.list("/");
+  REQUIRE(entries.size() == 2);  // the image, and its packages
   std::string frames;
-  for (const auto& entry : cache.list("/"))
+  for (const auto& entry : entries)
     if (const std::string path = "/" + entry + "/frames.zst"; cache.exists(path)) frames = path;
   std::string bytes = cache.read(frames).value_or("");
   REQUIRE_FALSE(bytes.empty());

@@ -29,3 +29,15 @@ TEST_CASE(
   CHECK(fs::exists(root / "out" / "manifest.json"));
   fs::remove_all(root);
 }
+
+TEST_CASE("a build that cannot be copied completely leaves nothing in the shared cache", "[image]") {
+  char pattern[] = "/tmp/muster-cache-test.XXXXXX";
+  const fs::path root = ::mkdtemp(pattern);
+  fs::create_directories(root / "cache");
+  CHECK_FALSE(keep_build((root / "cache").string(), "sha256:abc", (root / "none").string(), true).ok());
+  // A folder where the seal belongs: it fails behind the copy.
+  fs::create_directories(root / "build" / "cache-seal" / "x");
+  CHECK_FALSE(keep_build((root / "cache").string(), "sha256:abc", (root / "build").string(), true).ok());
+  CHECK(fs::is_empty(root / "cache"));
+  fs::remove_all(root);
+}
