@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # a node with the distribution's full kernel and firmware (kernel: full, recipe debian-12-metal), as metal gets it: netbooted, imaged, configured; with declared network services
-# stands on: agent/boot/{kernel_modules,ram_init}* agent/steps/{accounts,tcp}* agent/steps/{network,packages,system} controller/engines/local_engine*
+# stands on: agent/boot/{kernel_modules,ram_init}* agent/steps/{accounts,tcp}* agent/steps/files/config* agent/steps/services/time_servers*
+# stands on: agent/steps/{network,packages,system} controller/engines/local_engine*
 # stands on: controller/image controller/plan/network_services* controller/power/redfish* controller/spec/reader/reader_services*
 # stands on: images/debian-12-metal.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # a node is re-imaged in place while its job runs: one reboot, no network boot, data as it was; rolled back; re-imaged through RAM; `up` leaves it alone
-# stands on: agent/* agent/steps/{accounts,command,group,not_applicable,step_modules,two_phase,wait_for}*
+# stands on: agent/* agent/steps/{accounts,command,step_modules,two_phase,wait_for}*
+# stands on: agent/steps/files/directory* agent/steps/packages/package*
 # stands on: agent/steps/{disk,services,system} agent/storage/{nfs,storage_state}* agent/{boot,core,disk,facts,image,joining,link,measuring,work} base
 # stands on: cli controller/* controller/engines/{engine,local_engine,nfs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
