@@ -94,7 +94,6 @@ slot=$(node_ssh server02 findmnt -n -o SOURCE /)
 check "re-imaged: server02 runs from its other slot" test "$slot" != "$system"
 check "it is accepted again" test "$(node_state server02)" = accepted
 check "the backup is a database" test "$(sqlite3 -readonly "$walk/muster.db" 'pragma integrity_check')" = ok
-keep_images
 note_used
 ending=$(commands "Rehearse it" | grep 'lab down') || die "the page does not end the lab"
 (cd "$walk" && bash -ec "$ending")
