@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # images and a node of an archive that looks like Ubuntu 24.04's: key, components, pockets, deb822, kernel meta package, ssh.socket; Ubuntu itself is not run
 # What a look-alike cannot show: docs/stack.md. The packages are those of this computer's Debian, under Ubuntu's release and names.
-# stands on: agent/boot/{kernel_modules,ram_init}* agent/image agent/steps/packages agent/steps/system controller/engines/local_engine*
+# stands on: agent/boot/{kernel_modules,ram_init}* agent/image agent/steps/files/directory* agent/steps/packages
+# stands on: agent/steps/services/{kept_directory,slurm}* agent/steps/system controller/engines/local_engine*
 # stands on: controller/image controller/image/service controller/power/redfish* controller/spec/apt_origin* controller/spec/reader/reader_apt*
 # stands on: images/ubuntu-24.04.yaml playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml
 # stands on: playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml tests/e2e/ubuntu

@@ -3,7 +3,7 @@
 # No vendor archive is reachable here. Versions, pins and refusals are apt's own doing, the module is DKMS'; the stubs do nothing else. The names are
 # those of NVIDIA's archive for Debian: all with the branch in 570, only the driver's in 580, none in 595. Images are built with each of the three; a
 # node is installed with 580, whose names are mixed. 570 and 595 take about four minutes more each.
-# stands on: agent/steps/packages controller/engines/local_engine* controller/image/layers* controller/image/service/bake* controller/power/redfish*
+# stands on: agent/steps/not_applicable* agent/steps/packages controller/engines/local_engine* controller/image/layers* controller/image/service/bake* controller/power/redfish*
 # stands on: images/debian-13.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
