@@ -4,6 +4,7 @@
 # stands on: controller/api/power_api* controller/bringup/{bringup,own_machine_here}* controller/engines/local_engine*
 # stands on: controller/plan/{network_services,own_machine}* controller/power/redfish* controller/power/service/power_service* controller/{boot,ssh}
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml systemd
+# beside the record: agent/steps/network/{probe,ufw}*
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs
 cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
