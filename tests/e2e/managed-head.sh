@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the machine that musterd runs on is a node of its own cluster: configured like the other one, which it goes on booting through its own firewall; never re-imaged, wiped or switched off
-# stands on: agent/joining/adopt* agent/steps/network/{probe,ufw}* agent/steps/system agent/steps/{accounts,tcp}* cli/{adopt_host,adopt_verb}*
+# stands on: agent/joining/adopt* agent/steps/system agent/steps/{accounts,tcp}* cli/{adopt_host,adopt_verb}*
 # stands on: controller/api/power_api* controller/bringup/{bringup,own_machine_here}* controller/engines/local_engine*
 # stands on: controller/plan/{network_services,own_machine}* controller/power/redfish* controller/power/service/power_service* controller/{boot,ssh}
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml systemd
