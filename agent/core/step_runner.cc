@@ -40,7 +40,8 @@ class StepRun {
       const TimeMs begun = now_();
       emit_("progress",
             {{"done", i}, {"total", order_.steps.size()}, {"unit", "steps"}, {"text", order_.steps[i].id}});
-      record(i, without_secrets(one(i)), now_() - begun);
+      const StepEnd end = without_secrets(one(i));
+      record(i, end, now_() - begun);
     }
     Json counts = Json::object();
     for (const auto& [status, count] : counts_) counts[status] = count;

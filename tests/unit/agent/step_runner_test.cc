@@ -103,6 +103,25 @@ TEST_CASE("what holds is left alone, what does not is applied and checked again"
   CHECK(outcome.result["counts"]["applied"] == 1);
 }
 
+TEST_CASE("a step's record has the milliseconds that it took", "[agent]") {
+  Bench b;
+  TimeMs now = 1000;
+  StepModule slow = b.modules["plain"];
+  slow.apply = [&b, &now](StepContext&, const Json& p) -> Status {
+    now += 540000;
+    b.on[p["switch"].get<std::string>()] = true;
+    return Ok{};
+  };
+  b.modules["plain"] = slow;
+  b.add("plain", "lamp");
+  b.add("plain", "lamp");
+  auto order = step_order_from_json({{"steps", b.steps}, {"mode", "apply"}}, b.context);
+  REQUIRE(order.ok());
+  const auto outcome = run_steps(b.context, *order, [&now] { return now; }, [](const std::string&, Json) {});
+  CHECK(outcome.result.at("steps").at(0).at("ms") == 540000);
+  CHECK(outcome.result.at("steps").at(1).at("ms") == 0);
+}
+
 TEST_CASE("what a check notes is the step's message, whether it held already or was applied", "[agent]") {
   Bench b;
   b.add("plain", "odd");
