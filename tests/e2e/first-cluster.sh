@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # docs/first-cluster.md walked: the commands of its rehearsal and of sections 4 to 7, read from the page, show what the page says
-# stands on: agent/steps/accounts* agent/steps/system cli
+# stands on: agent/steps/accounts* agent/steps/files/config* agent/steps/not_applicable* agent/steps/packages/package*
+# stands on: agent/steps/services/time_servers* agent/steps/system cli
 # stands on: controller/api
 # stands on: controller/engines/local_engine* controller/hosts/hosts_spec* controller/ports/run_ports* controller/power/redfish*
 # stands on: controller/rollout/service controller/{bringup,current,executor,plan,report,run,spec} docs/first-cluster.md lab/one-server.yaml

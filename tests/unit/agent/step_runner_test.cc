@@ -117,7 +117,8 @@ TEST_CASE("a step's record has the milliseconds that it took", "[agent]") {
   b.add("plain", "lamp");
   auto order = step_order_from_json({{"steps", b.steps}, {"mode", "apply"}}, b.context);
   REQUIRE(order.ok());
-  const auto outcome = run_steps(b.context, *order, [&now] { return now; }, [](const std::string&, Json) {});
+  const auto outcome = run_steps(
+      b.context, *order, [&now] { return now; }, [](const std::string&, Json) {});
   CHECK(outcome.result.at("steps").at(0).at("ms") == 540000);
   CHECK(outcome.result.at("steps").at(1).at("ms") == 0);
 }
