@@ -34,7 +34,7 @@ spec() {  # spec WHAT: cluster.yaml with that image
   bad "$1" >"$work/site/bad.yaml"
   sed -e "s/kernel: cloud/kernel: $kernel/" -e "s/trial: 20 min/trial: $trial/" "$work/base.yaml" >"$work/cluster.yaml"
 }
-small_spec 1 's/^limits: .*/limits: { netboot: 10 min, boot: 6 min, trial: 20 min }/' "s/bake: \[.*\] }/bake: [ $playbooks, bad ] }/" >"$work/base.yaml"
+small_spec 1 's/^limits: .*/limits: { netboot: 10 min, boot: 4 min, trial: 20 min }/' "s/bake: \[.*\] }/bake: [ $playbooks, bad ] }/" >"$work/base.yaml"
 printf 'acceptance: { profile: lab }\nplaybooks: [ site ]\n' >>"$work/base.yaml"
 spec none
 shared_lab small

@@ -2,7 +2,9 @@
 # playbook containers, two nodes, SIMULATED GPUs: docker, podman, apptainer, then stand-ins of toolkit, enroot, pyxis; MPI; ports, registry, re-image, refusals
 # Docker, podman, Apptainer, Slurm and its PMIx are real; the Container Toolkit, enroot and pyxis are the stand-ins of tests/e2e/containers, so of
 # these only order, permissions, the ABI of Slurm and what the playbook does with them is shown, never the vendor's programs.
-# stands on: agent/steps/{gpu,packages} agent/steps/system/subordinate_ids* controller/engines/local_engine* controller/image/layers*
+# stands on: agent/checks/accept* agent/steps/{gpu,packages,not_applicable*} agent/steps/files/{config,directory,line}*
+# stands on: agent/steps/network/{nccl_conf,networks,rdma_ports}* agent/steps/services/{kept_directory,slurm,timer}*
+# stands on: agent/steps/system/{kernel_module,reboot,slot,subordinate_ids}* controller/engines/local_engine* controller/image/layers*
 # stands on: controller/image/service/bake* controller/power/redfish* controller/spec/variables* images/debian-13.yaml
 # stands on: kernels/containers lab/stub-gpu playbooks/acceptance/lab.yaml playbooks/apptainer.yaml playbooks/base.yaml
 # stands on: playbooks/containers.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/interconnect.yaml playbooks/mpi.yaml
