@@ -48,7 +48,7 @@ stock_machine() {  # stock_machine NODE ADDRESS MAC
   mcopy -i "$esp" /usr/lib/systemd/boot/efi/systemd-bootx64.efi ::/EFI/BOOT/BOOTX64.EFI
   mcopy -i "$esp" "$root"/boot/vmlinuz-* ::/vmlinuz
   mcopy -i "$esp" "$root"/boot/initrd.img-* ::/initrd
-  printf 'title Debian\nlinux /vmlinuz\ninitrd /initrd\noptions root=PARTUUID=%s ro console=ttyS0\n' "$part" | mcopy -i "$esp" - ::/loader/entries/debian.conf
+  printf 'title Debian\nlinux /vmlinuz\ninitrd /initrd\noptions root=PARTUUID=%s ro console=ttyS0 norandmaps\n' "$part" | mcopy -i "$esp" - ::/loader/entries/debian.conf
   mkfs.ext4 -q -F -d "$root" -E "offset=$((first * 512))" "$disk" "$(((last - first + 1) / 2))k"
   rm -rf --one-file-system "$root"
   $muster lab power "$1" on

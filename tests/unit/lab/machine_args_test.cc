@@ -317,7 +317,7 @@ TEST_CASE("the lab's machines boot without the timer check that a busy host make
   LabSpec spec;
   spec.controller = "10.20.0.1";
   const auto alone = controller_environment(spec, false);
-  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") == "no_timer_check tsc=reliable unknown_nmi_panic");
+  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") == "no_timer_check tsc=reliable unknown_nmi_panic norandmaps");
   CHECK(alone.count("MUSTER_APT_PROXY") == 0);
   CHECK(controller_environment(spec, true).at("MUSTER_APT_PROXY") == "http://10.20.0.1:3142");
 }
