@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the GPU image for real (on demand: 3 GB of packages): driver, CUDA, NCCL, Slurm, Apptainer baked; built again in seconds; a node boots it
-# stands on: agent/steps/accounts* agent/steps/{packages,services,system} controller/engines/local_engine* controller/image controller/power/redfish*
+# stands on: agent/steps/{accounts,not_applicable}* agent/steps/{packages,services,system} controller/engines/local_engine* controller/image controller/power/redfish*
 # stands on: images/debian-13.yaml playbooks/apptainer.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/gpu.yaml playbooks/hpc.yaml
 # stands on: playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
