@@ -4,7 +4,7 @@
 # stands on: controller/power/{redfish,waiter}* controller/{boot,executor,run} lab/{boot_faults,fault,qemu_args,qemu_machine}* playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
-small_spec 2 's/^limits: .*/limits: { netboot: 6 min, boot: 5 min }/' >"$work/cluster.yaml"
+small_spec 2 's/^limits: .*/limits: { netboot: 5 min, boot: 4 min }/' >"$work/cluster.yaml"
 # node02 with panic=0: a kernel that panicked stays as it is, as one that hangs does.
 python3 - "$work/cluster.yaml" <<'PY'
 import sys
@@ -45,7 +45,7 @@ echo "  attempts of the restart: node01 $(tries node01), node02 $(tries node02)"
 check "node01 restarted by itself: one attempt, and its power was never cut" \
   test "$(tries node01) $(resets node01 'Force[A-Za-z]*')" = "1 0"
 check "node02 was started again through the RAM system, in a second attempt" test "$(tries node02)" = 2
-check "the run said why: no agent reported from the installed system within its 5 minutes, and the machine on" \
+check "the run said why: no agent reported from the installed system within its 4 minutes, and the machine on" \
   test "$(journal "select count(*) from journal where action = 'node02/boot' and data like '%no agent reported from the installed system within%power is on%'")" = 1
 check "node01 is one whose kernels restart after a panic, node02 is not" \
   sh -c "$muster lab ssh node01 -- cat /proc/cmdline | grep -qw panic=30 && $muster lab ssh node02 -- cat /proc/cmdline | grep -qw panic=0"

@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh"
 for tool in ipmitool pgrep; do command -v "$tool" >/dev/null || die "$tool is missing: scripts/deps.sh lab"; done
 # panic=0: a kernel that panicked stays as it is, and the boot fails at its deadline.
-small_spec 2 's/driver: redfish/driver: ipmi, sol: true/' 's/^limits: .*/limits: { netboot: 8 min, boot: 4 min }\nvars: { kernel_options: panic=0 }/' \
+small_spec 2 's/driver: redfish/driver: ipmi, sol: true/' 's/^limits: .*/limits: { netboot: 5 min, boot: 3 min }\nvars: { kernel_options: panic=0 }/' \
   >"$work/cluster.yaml"
 grep -q 'driver: ipmi' "$work/cluster.yaml" || die "the quickstart's driver was not replaced"
 lab_up

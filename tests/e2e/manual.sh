@@ -4,7 +4,7 @@
 # stands on: controller/power/service/power_service* controller/power/{manual,redfish}* controller/power/describe controller/{executor,run} playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
-small_spec 1 's/^limits:.*/limits: { netboot: 8 min, boot: 10 min }/' >"$work/one.yaml"
+small_spec 1 's/^limits:.*/limits: { netboot: 4 min, boot: 5 min }/' >"$work/one.yaml"
 with_manual() {  # with_manual WITHIN: node02 stands in rack 3 and has no BMC
   awk -v within="$1" '/^storage:/ {
        print "  - name: node02\n    role: cpu\n    power: { driver: manual, address: \"rack 3, unit 12\", within: " within " }"
