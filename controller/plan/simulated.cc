@@ -34,7 +34,8 @@ struct Amount {
   double least;
 };
 // Parameters in seconds, in MiB, and in bytes (largest message). The time that a server waits for its
-// partners is not scaled, because slow machines need it most.
+// partners is not scaled, because slow machines need it most; nor is the kernel containers, whose seconds
+// limit the starts that it waits for.
 constexpr Amount kAmounts[] = {
     {"seconds", 1}, {"random-seconds", 1}, {"parallel-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}};
 
@@ -74,7 +75,7 @@ void Simulated::change_amounts(const std::string& check, Json& params) {
   if (!params.is_object()) return;
   const auto options = params.find("options");
   const bool has_options = options != params.end() && options->is_object();
-  if (what_.time_scale < 1)
+  if (what_.time_scale < 1 && params.value("kernel", Json()) != "containers")
     for (const auto& [key, least] : kAmounts) {
       if (const auto at = params.find(key); at != params.end()) scale(*at, what_.time_scale, least);
       if (!has_options) continue;

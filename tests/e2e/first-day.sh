@@ -72,11 +72,13 @@ guest 'mkdir -p /var/tmp/debs && ip route add 10.20.1.0/24 via 10.20.0.1'
 for file in "$debs"/muster_*.deb "$debs"/muster-controller_*.deb; do into_guest "$file" "/var/tmp/debs/$(basename "$file")"; done
 into_guest "$work/cpu.image" /root/cpu.image
 into_guest "$work/second.yaml" /root/cluster.yaml
+kernel_options=$(lab_kernel_options)
+into_guest <(printf '%s\n' "MUSTER_KERNEL_OPTIONS=$kernel_options" MUSTERD_OPTIONS=--lab) /root/lab.env
 guest 'echo "Acquire::http::Proxy \"http://10.20.0.1:3142\";" >/etc/apt/apt.conf.d/proxy
   echo "APT::Get::Assume-Yes 1; APT::Install-Recommends 0;" >/etc/apt/apt.conf.d/unasked
   apt-get -qq update; cd /var/tmp/debs; DEBIAN_FRONTEND=noninteractive apt-get install ./*.deb
   sed -i "/^MUSTERD_OPTIONS=/d" /etc/muster/musterd.env
-  printf "%s\n" MUSTER_KERNEL_OPTIONS=no_timer_check MUSTERD_OPTIONS=--lab >>/etc/muster/musterd.env
+  cat /root/lab.env >>/etc/muster/musterd.env
   systemctl restart musterd' >"$work/apt.log" 2>&1 || { cat "$work/apt.log"; die "apt"; }
 guest 'muster image import /root/cpu.image; rm /root/cpu.image'
 

@@ -70,7 +70,9 @@ guest 'chmod 600 /root/key
   apt-get -qq update
   apt-get -qq install -y --no-install-recommends /var/tmp/debs/muster.deb /var/tmp/debs/muster-controller.deb' >"$work/apt.log" 2>&1 ||
   { cat "$work/apt.log"; die "apt"; }
-guest 'echo "MUSTER_KERNEL_OPTIONS=no_timer_check tsc=reliable unknown_nmi_panic norandmaps" >>/etc/muster/musterd.env; systemctl restart musterd
+kernel_options=$(lab_kernel_options)
+into_guest <(echo "MUSTER_KERNEL_OPTIONS=$kernel_options") /root/lab.env
+guest 'cat /root/lab.env >>/etc/muster/musterd.env; systemctl restart musterd
   muster image import /root/cpu.image >/dev/null; rm /root/cpu.image'
 into_guest <(tr -d '\n' <"$MUSTER_LAB_DIR/bmc-secret") /run/bmc
 guest 'muster secret set bmc </run/bmc; rm /run/bmc'

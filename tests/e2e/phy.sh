@@ -13,7 +13,8 @@ for tool in mmdebstrap sfdisk mkfs.vfat mcopy mke2fs debugfs; do command -v "$to
 # What the provider installs: a stock Debian that starts by UEFI, with an SSH server that makes its host keys at its first boot, and
 # none of muster's. make_stock FOLDER: FOLDER/debian12-x86_64.raw and .json, as lab/rack_provider.cc reads them.
 make_stock() {
-  local out=$1 name=debian12-x86_64 root=$work/stock sectors=$((1500 * 2048)) start=$((130 * 2048)) part=0b1e5e1d-0000-4000-8000-000000000012
+  local out=$1 name=debian12-x86_64 root=$work/stock sectors=$((1500 * 2048)) start=$((130 * 2048)) part=0b1e5e1d-0000-4000-8000-000000000012 kernel_options
+  kernel_options=$(lab_kernel_options)
   mkdir -p "$out" "$root" "$work/esp/EFI/BOOT" "$work/esp/loader/entries"
   debian_root "$root" minbase systemd,systemd-sysv,udev,dbus,kmod,iproute2,procps,openssh-server,linux-image-cloud-amd64
   rm -f "$root"/etc/ssh/ssh_host_* "$root/etc/resolv.conf" "$root/etc/hostname"
@@ -31,7 +32,7 @@ make_stock() {
   {
     printf 'title stock\nlinux /vmlinuz\n'
     [[ ! -e $work/esp/initrd ]] || echo 'initrd /initrd'
-    echo "options root=PARTUUID=$part rw console=ttyS0 no_timer_check norandmaps"   # docs/lab.md, "The timer check"
+    echo "options root=PARTUUID=$part rw console=ttyS0 $kernel_options"
   } >"$work/esp/loader/entries/stock.conf"
   rm -rf "${root:?}"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/*
   truncate -s $((sectors * 512)) "$out/$name.raw"
@@ -48,9 +49,6 @@ make_stock() {
   printf '{"name": "Debian 12", "user": "root", "root_offset": %d}\n' $((start * 512)) >"$out/$name.json"
   rm -rf "$root" "$work/esp" "$work/esp.img" "$work/root.img"
 }
-echo "  making the provider's Debian"
-make_stock "$work/provider"
-
 # The disk with the provider's system is not blank, and is to be written over: `format`.
 small_spec 2 '/LABOS/s/format-if-blank/format/' \
   's/power: .*/power: { driver: sakura-phy, address: "11310000000{n}", secret: sakura, api: "10.20.1.250:443", install: { image: debian12-x86_64, os: debian-12 } }/' \
@@ -58,7 +56,8 @@ small_spec 2 '/LABOS/s/format-if-blank/format/' \
 grep -q 'driver: sakura-phy' "$work/cluster.yaml" || die "the quickstart's driver was not replaced"
 grep 'LABOS\*' "$work/cluster.yaml" | grep -q 'policy: format }' || die "the policy of the OS disk was not replaced"
 lab_up
-cp -a "$work/provider" "$MUSTER_LAB_DIR/provider"
+echo "  making the provider's Debian"
+make_stock "$MUSTER_LAB_DIR/provider"
 touch "$MUSTER_LAB_DIR/bmc.log"  # it is made by the first order
 for bmc in 10.20.1.11 10.20.1.12; do check "no machine has a BMC: $bmc" nobody_listens "https://$bmc/redfish/v1"; done
 asked() { grep -c "provider POST .*/servers/$1/os_install/ 204\|provider POST .*/servers/$1/os_install/ 500" "$MUSTER_LAB_DIR/bmc.log" || true; }

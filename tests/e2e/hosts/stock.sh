@@ -34,7 +34,8 @@ stock_root() {  # stock_root FOLDER ADDRESS MAC ROOT-PARTUUID
   chroot "$1" chown ops:ops /home/ops/.ssh/authorized_keys
 }
 stock_machine() {  # stock_machine NODE ADDRESS MAC
-  local root=$work/stock part disk first last esp
+  local root=$work/stock part disk first last esp kernel_options
+  kernel_options=$(lab_kernel_options) || return
   part=$(cat /proc/sys/kernel/random/uuid)
   stock_root "$root" "$2" "$3" "$part" || return
   if declare -F owner_changes >/dev/null; then owner_changes "$root" "$2" "$3"; fi
@@ -48,7 +49,7 @@ stock_machine() {  # stock_machine NODE ADDRESS MAC
   mcopy -i "$esp" /usr/lib/systemd/boot/efi/systemd-bootx64.efi ::/EFI/BOOT/BOOTX64.EFI
   mcopy -i "$esp" "$root"/boot/vmlinuz-* ::/vmlinuz
   mcopy -i "$esp" "$root"/boot/initrd.img-* ::/initrd
-  printf 'title Debian\nlinux /vmlinuz\ninitrd /initrd\noptions root=PARTUUID=%s ro console=ttyS0 norandmaps\n' "$part" | mcopy -i "$esp" - ::/loader/entries/debian.conf
+  printf 'title Debian\nlinux /vmlinuz\ninitrd /initrd\noptions root=PARTUUID=%s ro console=ttyS0 %s\n' "$part" "$kernel_options" | mcopy -i "$esp" - ::/loader/entries/debian.conf
   mkfs.ext4 -q -F -d "$root" -E "offset=$((first * 512))" "$disk" "$(((last - first + 1) / 2))k"
   rm -rf --one-file-system "$root"
   $muster lab power "$1" on

@@ -110,7 +110,8 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
       planned("local storage", R"({"options":{"size":8192,"random-seconds":10,"timeout":150}})", "null"),
       planned("links", R"({"seconds":"60","serve_seconds":900})", "null"),
       planned("training load", R"({"max_bytes":67108864,"options":{"model":512,"heads":8}})", "null"),
-      planned("short", R"({"seconds":"0.6","options":{"seconds":0.5}})", "null")};
+      planned("short", R"({"seconds":"0.6","options":{"seconds":0.5}})", "null"),
+      planned("starts", R"({"kernel":"containers","options":{"seconds":60}})", "null")};
   Simulated(lab).change(steps);
   CHECK(steps[0].step().params ==
         Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
@@ -118,6 +119,7 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
   CHECK(steps[2].step().params == Json::parse(R"({"seconds":"1","serve_seconds":900})"));
   CHECK(steps[3].step().params == Json::parse(R"({"max_bytes":1048576,"options":{"model":32,"heads":8}})"));
   CHECK(steps[4].step().params == Json::parse(R"({"seconds":"0.6","options":{"seconds":0.5}})"));
+  CHECK(steps[5].step().params == Json::parse(R"({"kernel":"containers","options":{"seconds":60}})"));
 }
 
 TEST_CASE("every node is measured by the lab's limits, and the plan says which", "[plan][simulated]") {
