@@ -140,19 +140,27 @@ int64_t data_groups(size_t osds, int64_t copies) {
   return out;
 }
 
+// By name.
+Result<std::map<std::string, Json>> pools_now(StepContext& context) {
+  TRY(const Json all, ceph_json(context, {"osd", "pool", "ls", "detail"}));
+  std::map<std::string, Json> out;
+  for (const auto& pool : all) out[pool.value("pool_name", "")] = pool;
+  return out;
+}
+
 Result<std::string> fs_lacking(StepContext& context, const WantedFs& want) {
   const std::string& name = want.name;
-  TRY(const Json pools, ceph_json(context, {"osd", "pool", "ls", "detail"}));
+  TRY(const auto pools, pools_now(context));
   Diff diff;
   for (const std::string& wanted : {name + "-meta", name + "-data"}) {
-    const auto pool = std::find_if(pools.begin(), pools.end(),
-                                   [&](const Json& p) { return p.value("pool_name", "") == wanted; });
+    const auto pool = pools.find(wanted);
     if (pool == pools.end())
       diff.add("missing pool " + wanted);
-    else if (pool->value("size", 0) != want.copies || pool->value("min_size", 0) != want.min_copies)
+    else if (pool->second.value("size", 0) != want.copies ||
+             pool->second.value("min_size", 0) != want.min_copies)
       diff.add(fmt::format(
           "pool {} keeps {} copies and accepts writes with at least {}: the spec declares other values",
-          wanted, pool->value("size", 0), pool->value("min_size", 0)));
+          wanted, pool->second.value("size", 0), pool->second.value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
   bool there = false, works = false;
@@ -180,12 +188,16 @@ Result<CheckResult> check_fs(StepContext& context, const WantedFs& want) {
 // Each of these commands changes nothing if the object already exists.
 Status apply_fs(StepContext& context, const WantedFs& want) {
   const std::string& name = want.name;
-  TRY(const auto osds, ceph_osds(context));
-  for (const Pool& pool :
-       {Pool{name + "-meta", 16}, Pool{name + "-data", data_groups(osds.size(), want.copies)}}) {
+  TRY(const auto osds, ceph_osds(context, false));
+  const Pool wanted[] = {{name + "-meta", 16}, {name + "-data", data_groups(osds.size(), want.copies)}};
+  for (const Pool& pool : wanted)
     TRY_(ceph_text(context, {"osd", "pool", "create", pool.name, std::to_string(pool.groups)}));
-    TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, "size", std::to_string(want.copies)}));
-    TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, "min_size", std::to_string(want.min_copies)}));
+  TRY(const auto now, pools_now(context));
+  for (const Pool& pool : wanted) {
+    const auto created = now.find(pool.name);
+    for (const auto& [key, value] : {std::pair("size", want.copies), std::pair("min_size", want.min_copies)})
+      if (created == now.end() || created->second.value(key, int64_t{0}) != value)
+        TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, key, std::to_string(value)}));
   }
   TRY_(ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
   // For a cluster that has shrunk, Ceph would keep the old number of standbys and warn forever.

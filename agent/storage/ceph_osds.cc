@@ -98,18 +98,30 @@ Result<CheckResult> check_osds(StepContext& context, const WantedOsds& want) {
   return diff.result();
 }
 
+struct Enrolled {
+  int64_t id = -1;
+  std::string key;
+};
+
 // The OSD's number: that which the monitors have for its UUID, else the one in its label, else a new one.
-Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::string& number) {
+Result<Enrolled> enrol(StepContext& context, const CephStore& store, const std::string& number) {
   const auto known = registered(context, store);
-  if (known.ok()) return known->id;
+  if (known.ok()) {
+    TRY(std::string key, ceph_key_of(context, fmt::format("osd.{}", known->id)));
+    return Enrolled{known->id, std::move(key)};
+  }
   if (known.error().code != Code::not_found) return known.error();
-  TRY(const std::string key, run_tool(context, {"ceph-authtool", "--gen-print-key"}));
+  TRY(const std::string printed, run_tool(context, {"ceph-authtool", "--gen-print-key"}));
+  const std::string key = printed.substr(0, printed.find('\n'));
   std::vector<std::string> args = {"osd", "new", store.uuid};
   if (!number.empty()) args.push_back(number);
   args.insert(args.end(), {"-i", "-"});
-  TRY_(ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
-  TRY(const CephOsd osd, registered(context, store));
-  return osd.id;
+  TRY(const std::string text, ceph_text(context, args, dump_json(Json{{"cephx_secret", key}})));
+  const auto id = parse_json(text);  // it prints the number
+  if (!id.ok() || !id->is_number_unsigned())
+    return fail(Code::corrupt,
+                "`ceph osd new` returned no number for the OSD on disk " + store.wanted.serial);
+  return Enrolled{id->get<int64_t>(), key};
 }
 
 Status make_store(StepContext& context, const CephStore& store, int64_t id, const std::string& key) {
@@ -126,12 +138,12 @@ Status make_store(StepContext& context, const CephStore& store, int64_t id, cons
 
 Status apply_store(StepContext& context, const CephStore& store, int64_t seconds) {
   TRY(const OnDisk on, look_at(context, store));
-  TRY(const int64_t id, enrol(context, store, on.number));
+  TRY(const auto enrolled, enrol(context, store, on.number));
+  const auto& [id, key] = enrolled;
   if (!on.number.empty() && on.number != std::to_string(id))
     return fail(Code::conflict,
                 fmt::format("the OSD on {} has number {}, but the monitors list it as number {}",
                             store.device, on.number, id));
-  TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", id)));
   if (on.found == Found::foreign) {
     TRY(const auto device, open_for_format(context.files, store.wanted, store.disk));
     TRY_(wipe(device));
@@ -145,11 +157,13 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   TRY_(run_tool(context, {"ceph-bluestore-tool", "prime-osd-dir", "--dev", store.device, "--path", folder}));
   TRY_(give_to_ceph(context, folder));
   TRY_(apply_parts(context, store_parts(id, key)));
+  bool in = false;
   TRY_(wait_for_storage(context, seconds, [&]() -> Result<std::string> {
     TRY(const CephOsd osd, registered(context, store));
+    in = osd.in;
     return osd.up ? std::string() : fmt::format("osd.{} is down", id);
   }));
-  TRY_(ceph_text(context, {"osd", "in", std::to_string(id)}));
+  if (!in) TRY_(ceph_text(context, {"osd", "in", std::to_string(id)}));
   return Ok{};
 }
 

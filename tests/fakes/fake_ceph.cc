@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/step_modules.h"
+#include "base/json_at.h"
 #include "tests/fakes/fake_machine.h"
 
 namespace muster::tests {
@@ -72,7 +73,7 @@ Output FakeMachine::ceph_tools(const Command& command) {
   return json({{device, label}});
 }
 
-Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
+Output FakeMachine::ceph_osd(const std::vector<std::string>& words, const std::string& input) {
   const std::string verb = words[1];
   Json osds = Json::array(), hosts = Json::object(), used = Json::array();
   int next = 0;
@@ -111,7 +112,7 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
   if (verb == "new") {
     const std::string id = words[3] == "-i" ? std::to_string(next) : words[3];
     put("/ceph/osds/" + id, words[2] + " - 0 1");
-    put("/ceph/keys/osd." + id, "KEY" + id);
+    put("/ceph/keys/osd." + id, text_at(parse_json(input).value_or(Json()), "cephx_secret"));
     return good(id + "\n");
   }
   if (verb == "in" || verb == "out")
@@ -156,7 +157,7 @@ Output FakeMachine::ceph(const Command& command) {
   if (command.argv[0] != "ceph") return ceph_tools(command);
   const std::vector<std::string> words(command.argv.begin() + 3,
                                        command.argv.end());  // without --connect-timeout N
-  if (words[0] == "osd") return ceph_osd(words);
+  if (words[0] == "osd") return ceph_osd(words, command.input);
   if (words[0] == "quorum_status") {
     if (get("/ceph/quorum").empty()) return bad(1, "[errno 110] RADOS timed out");
     Json mons = Json::array();

@@ -133,7 +133,7 @@ class FakeMachine : public Process {
   Output slurm(const std::vector<std::string>& argv);
   Output ceph(const Command& command);
   Output ceph_tools(const Command& command);
-  Output ceph_osd(const std::vector<std::string>& words);
+  Output ceph_osd(const std::vector<std::string>& words, const std::string& input);
   void ceph_starts(const std::string& unit);
   Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
