@@ -7,10 +7,11 @@
 # stands on: playbooks/storage-ceph.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, networks, storage-local, storage-ceph, mpi"
+ceph_skips_benchmark
 spec_from_quickstart \
   -e "s/recipe: debian-12/recipe: debian-13/; s/bake: \[.*\]/bake: [ $playbooks ]/; s/playbooks: \[.*\]/playbooks: [ $playbooks ]/" \
   -e 's/^  shared: .*/  shared:  { engine: ceph, disks: bulk, copies: 2, mount: \/shared }/; s/memory_mib: .*/memory_mib: 3072\n  storage_nic: true/' \
-  -e '/^  bmc: /a\  storage:      { cidr: 10.30.0.0/24, mtu: 9000, port: "0000:01:00.0" }' \
+  -e 's/^cluster: .*/&\nplaybooks: [ own ]/' -e '/^  bmc: /a\  storage:      { cidr: 10.30.0.0/24, mtu: 9000, port: "0000:01:00.0" }' \
   -e 's/name: bulk, size: 2 GiB/name: bulk, size: 4 GiB/; s/LABBULK\*", size: 2 GiB/LABBULK*", size: 4 GiB/'
 lab_up
 start=$SECONDS
