@@ -8,12 +8,13 @@
 # stands on: playbooks/ssh.yaml playbooks/storage-ceph.yaml playbooks/storage-local.yaml playbooks/storage-nfs.yaml playbooks/storage-shared.yaml
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, storage-local, storage-shared, storage-nfs, storage-ceph, mpi"
+ceph_skips_benchmark
 spec_from_quickstart \
   -e "s/recipe: debian-12/recipe: debian-13/; s/bake: \[.*\]/bake: [ $playbooks ]/; s/playbooks: \[.*\]/playbooks: [ $playbooks ]/" \
   -e 's/^      bulk: .*/&\n      home: { match: { serial: "LABHOME*", size: 1 GiB, count: 1 }, policy: format-if-blank }\n      store: { match: { serial: "LABSTORE*", size: 4 GiB, count: 1 }, policy: format-if-blank }/' \
   -e 's/^  shared: .*/&\n  home: { engine: nfs, server: node01, disks: home, mount: \/home\/shared }\n  objects: { engine: ceph, disks: store, copies: 2, mount: \/objects }/' \
   -e 's/^    - { name: bulk, .*/&\n    - { name: home, size: 1 GiB, serial_prefix: LABHOME }\n    - { name: store, size: 4 GiB, serial_prefix: LABSTORE }/' \
-  -e 's/memory_mib: .*/memory_mib: 3072/; s/profile: lab }/profile: quick }/'
+  -e 's/^cluster: .*/&\nplaybooks: [ own ]/; s/memory_mib: .*/memory_mib: 3072/; s/profile: lab }/profile: quick }/'
 # Emulated processors and drives only have to work, and a file system must not be slower than its drives by orders of
 # magnitude. The rest is the profiles' own.
 cat >>"$work/cluster.yaml" <<'EOF'

@@ -1,5 +1,5 @@
 // FakeMachine's Ceph. State is in files: /ceph/osds/ID "uuid host up in", /ceph/keys/NAME, /ceph/mons and
-// /ceph/quorum (names), /ceph/pools/NAME "size min_size", /ceph/fs, /ceph/health "CODE SEVERITY",
+// /ceph/quorum (names), /ceph/pools/NAME "size min_size", /ceph/fs, /ceph/health "CODE SEVERITY [MESSAGE]",
 // /ceph/labels/DISK (what a disk's label says besides its UUID), /ceph/busy (nothing is safe to destroy),
 // /ceph/degraded (groups lack a copy), /ceph/unknown (the manager has just begun). All pools have two copies.
 #include <algorithm>
@@ -195,8 +195,12 @@ Output FakeMachine::ceph(const Command& command) {
               {"num", 80}}}}}}});
   Json checks = Json::object();
   for (const auto& line : split_lines(get("/ceph/health")))
-    if (const auto found = split(line, ' '); found.size() == 2)
-      checks[found[0]] = {{"severity", found[1]}, {"summary", {{"message", "something about it"}}}};
+    if (const auto found = split(line, ' '); found.size() >= 2) {
+      const size_t message = found[0].size() + found[1].size() + 2;
+      checks[found[0]] = {
+          {"severity", found[1]},
+          {"summary", {{"message", message < line.size() ? line.substr(message) : "something about it"}}}};
+    }
   return json({{"checks", checks}});
 }
 

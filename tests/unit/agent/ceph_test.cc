@@ -221,6 +221,19 @@ TEST_CASE("ceph: members are up, in and placed, and the cluster is healthy as fa
   CHECK(node.check("ceph_members", two).holds == Holds::yes);
   node.machine.put("/ceph/health", "PG_AVAILABILITY HEALTH_WARN\n");
   CHECK(node.check("ceph_members", two).holds == Holds::no);
+  // Of monitors alone it concerns no member's data, and may stay until a monitor is restarted.
+  node.osds(3);
+  const auto slow = [&](const std::string& whose) {
+    node.machine.put("/ceph/health",
+                     "SLOW_OPS HEALTH_WARN 1 slow ops, oldest one blocked for 1863 sec, " + whose + "\n");
+    return node.check("ceph_members", all).holds;
+  };
+  CHECK(slow("mon.node03 has slow ops") == Holds::yes);
+  CHECK(slow("daemons [mon.node02,mon.node03] have slow ops.") == Holds::yes);
+  CHECK(slow("osd.3 has slow ops") == Holds::no);
+  CHECK(slow("daemons [mon.node02,osd.3] have slow ops.") == Holds::no);
+  CHECK(slow("daemons [mon.a,mon.b]... have slow ops.") == Holds::no);
+  CHECK(slow("something that nobody has seen yet") == Holds::no);
   // Up and in, and yet no pool can use them: their hosts are outside of the root.
   node.osds(3);
   node.machine.put("/ceph/health", "");
