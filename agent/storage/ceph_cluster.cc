@@ -229,9 +229,9 @@ bool only_monitors_are_slow(const std::string& message) {
   return monitors > 0;
 }
 
-// `whole`: all declared nodes are members, so any problem counts. Otherwise only problems of these members do.
+// `whole`: all declared nodes are members, so any problem counts. Otherwise only these members' problems do.
 // Slow operations of monitors never count: a monitor that was busy when it forwarded a message to the leader
-// may list it as open until it is restarted, in a cluster where all is well. `muster status` still shows it.
+// may list it as open until it is restarted, although all is well. `muster status` still shows it.
 Result<std::string> unhealthy(StepContext& context, bool whole) {
   TRY(Json health, ceph_json(context, {"health"}));
   if (health.contains("checks") && health["checks"].is_object()) {

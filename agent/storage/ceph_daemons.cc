@@ -39,7 +39,7 @@ Result<CheckResult> check_daemons(StepContext& context, const WantedDaemons& wan
   for (const auto& daemon : daemons())
     if (!context.files.exists(daemon_folder(daemon, want.name) + "/keyring"))
       diff.add(fmt::format("{}.{} has no keyring", daemon.kind, want.name));
-  // The monitors are not asked for what is known: each call of `ceph` takes seconds on a busy machine.
+  // No call of `ceph` for what is known without it: each takes seconds on a busy machine.
   if (!diff.empty()) return diff.result();
   for (const auto& daemon : daemons()) {
     const auto key = ceph_key_of(context, fmt::format("{}.{}", daemon.kind, want.name));
