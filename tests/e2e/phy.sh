@@ -49,6 +49,7 @@ make_stock() {
   printf '{"name": "Debian 12", "user": "root", "root_offset": %d}\n' $((start * 512)) >"$out/$name.json"
   rm -rf "$root" "$work/esp" "$work/esp.img" "$work/root.img"
 }
+
 # The disk with the provider's system is not blank, and is to be written over: `format`.
 small_spec 2 '/LABOS/s/format-if-blank/format/' \
   's/power: .*/power: { driver: sakura-phy, address: "11310000000{n}", secret: sakura, api: "10.20.1.250:443", install: { image: debian12-x86_64, os: debian-12 } }/' \
