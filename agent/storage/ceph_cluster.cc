@@ -214,35 +214,6 @@ MUSTER_PARAMETERS(WantedMembers, required(members, "[{name}]"),
                   required(declared, "total number of declared members"),
                   optional(deadline_seconds, "how long to wait for the cluster to become healthy"))
 
-// True if slow operations are those of monitors alone: "2 slow ops, oldest one blocked for 466 sec, daemons
-// [mon.a,mon.b] have slow ops." Ceph abbreviates the list from 11 daemons on; then it is false.
-bool only_monitors_are_slow(const std::string& message) {
-  const auto names = message.find(" sec, ");
-  if (names == std::string::npos) return false;
-  size_t monitors = 0;
-  for (const auto& word : split(message.substr(names + 6), " ,[]")) {
-    if (word == "daemons" || word == "has" || word == "have" || word == "slow" || word.starts_with("ops"))
-      continue;
-    if (!word.starts_with("mon.")) return false;
-    ++monitors;
-  }
-  return monitors > 0;
-}
-
-// `whole`: all declared nodes are members, so any problem counts. Otherwise only these members' problems do.
-// Slow operations of monitors never count: a monitor that was busy when it forwarded a message to the leader
-// may list it as open until it is restarted, although all is well. `muster status` still shows it.
-Result<std::string> unhealthy(StepContext& context, bool whole) {
-  TRY(Json health, ceph_json(context, {"health"}));
-  if (health.contains("checks") && health["checks"].is_object()) {
-    Json& checks = health["checks"];
-    if (const auto slow = checks.find("SLOW_OPS");
-        slow != checks.end() && only_monitors_are_slow(text_of(object_of(*slow, "summary"), "message")))
-      checks.erase(slow);
-  }
-  return ceph_wrong(health, whole);
-}
-
 Result<std::string> members_lacking(StepContext& context, const WantedMembers& want) {
   TRY(const auto osds, ceph_osds(context));
   const auto members = names_of(want.members);
@@ -257,7 +228,9 @@ Result<std::string> members_lacking(StepContext& context, const WantedMembers& w
     }
     if (own == 0) diff.add(member + " has no OSD in the CRUSH map");
   }
-  TRY(const std::string bad, unhealthy(context, static_cast<int64_t>(members.size()) == want.declared));
+  TRY(const Json health, ceph_json(context, {"health"}));
+  const bool all = static_cast<int64_t>(members.size()) == want.declared;
+  const std::string bad = ceph_wrong(health, all ? CephScope::all_members : CephScope::some_members);
   if (!bad.empty()) diff.add(bad);
   return diff.result().diff;
 }

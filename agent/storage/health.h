@@ -22,7 +22,10 @@ std::vector<HealthQuestion> health_questions(const Files& files);
 
 // Reads the output of `mfscli -SIN -n -s '|'`: chunks that are missing, endangered or undergoal.
 Result<std::string> moosefs_wrong(const std::string& out);
-// Reads `ceph health -f json`. `whole`: all problems of data; else only those that make data unavailable.
-std::string ceph_wrong(const Json& health, bool whole);
+// Which problems of a Ceph cluster count: for an operator, those that are not muted; for a bring-up whose
+// nodes are all members, those of data, muted or not; before that, those that make data unavailable.
+enum class CephScope { shown, all_members, some_members };
+// Reads `ceph health -f json`; the only place that decides which of its checks matter.
+std::string ceph_wrong(const Json& health, CephScope scope);
 
 }  // namespace muster

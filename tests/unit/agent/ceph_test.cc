@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/core/step.h"
+#include "agent/storage/health.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 
@@ -239,6 +240,30 @@ TEST_CASE("ceph: members are up, in and placed, and the cluster is healthy as fa
   node.machine.put("/ceph/health", "");
   node.machine.put("/ceph/stray", "");
   CHECK(node.check("ceph_members", all).diff.find("node01 has no OSD in the CRUSH map") != std::string::npos);
+}
+
+TEST_CASE("ceph: which checks of the cluster's health count, for whom") {
+  const auto counts = [](CephScope scope, const std::string& code, const std::string& severity, bool muted,
+                         const std::string& message = "text") {
+    const Json found = {{"severity", severity}, {"muted", muted}, {"summary", {{"message", message}}}};
+    return !ceph_wrong({{"checks", {{code, found}}}}, scope).empty();
+  };
+  const auto everywhere = [&](const auto&... check) {
+    std::string out;
+    for (const auto scope : {CephScope::shown, CephScope::all_members, CephScope::some_members})
+      out += counts(scope, check...) ? 'y' : 'n';
+    return out;
+  };
+  const std::string monitor = "1 slow ops, oldest one blocked for 9 sec, mon.a has slow ops";
+  CHECK(everywhere("OSD_DOWN", "HEALTH_WARN", false) == "yyn");
+  CHECK(everywhere("OSD_FULL", "HEALTH_ERR", false) == "yyy");
+  CHECK(everywhere("PG_AVAILABILITY", "HEALTH_WARN", false) == "yyy");
+  CHECK(everywhere("MGR_MODULE_DEPENDENCY", "HEALTH_WARN", false) == "nnn");
+  CHECK(everywhere("SLOW_OPS", "HEALTH_WARN", false, monitor) == "ynn");
+  CHECK(everywhere("SLOW_OPS", "HEALTH_WARN", false, "osd.1 has slow ops") == "yyn");
+  // What an operator has acknowledged is not shown again, but still holds a bring-up.
+  CHECK(everywhere("OSD_DOWN", "HEALTH_WARN", true) == "nyn");
+  CHECK(everywhere("PG_AVAILABILITY", "HEALTH_WARN", true) == "nyy");
 }
 
 TEST_CASE("ceph: what is left of a node is forgotten only when it is down and nothing is lost with it") {
