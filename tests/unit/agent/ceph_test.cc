@@ -242,7 +242,7 @@ TEST_CASE("ceph: members are up, in and placed, and the cluster is healthy as fa
   CHECK(node.check("ceph_members", all).diff.find("node01 has no OSD in the CRUSH map") != std::string::npos);
 }
 
-TEST_CASE("ceph: which checks of the cluster's health count, for whom") {
+TEST_CASE("ceph: which checks of the health count in which scope") {
   const auto counts = [](CephScope scope, const std::string& code, const std::string& severity, bool muted,
                          const std::string& message = "text") {
     const Json found = {{"severity", severity}, {"muted", muted}, {"summary", {{"message", message}}}};
