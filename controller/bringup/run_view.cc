@@ -22,9 +22,7 @@ std::string result_of(const Plan& plan, const RunRecords& records, const RunReco
   if (failed) return "failed";
   if (!all) return "unfinished";
   if (plan.kind == PlanKind::wake) return "awake";
-  return std::string(to_string(plan.kind == PlanKind::discover ? NodeState::discovered
-                               : plan.kind == PlanKind::drain  ? NodeState::drained
-                                                               : NodeState::accepted));
+  return std::string(to_string(end_state(plan.kind)));
 }
 
 }  // namespace

@@ -41,6 +41,31 @@ constexpr Words<PlanKind, 12> kPlanWords = {{{PlanKind::discover, "discover"},
 MUSTER_WORDS(ActionKind, kActionWords)
 MUSTER_WORDS(PlanKind, kPlanWords)
 
+bool measures(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::install:
+    case PlanKind::apply:
+    case PlanKind::reimage:
+    case PlanKind::rollback:
+    case PlanKind::admit:
+    case PlanKind::adopt:
+    case PlanKind::accept:
+      return true;
+    case PlanKind::discover:
+    case PlanKind::wake:
+    case PlanKind::drain:
+    case PlanKind::undrain:
+    case PlanKind::none:
+      return false;
+  }
+  return false;
+}
+
+NodeState end_state(PlanKind kind) {
+  if (kind == PlanKind::discover) return NodeState::discovered;
+  return kind == PlanKind::drain ? NodeState::drained : NodeState::accepted;
+}
+
 MUSTER_RECORD(Dependency, action, hard)
 MUSTER_RECORD(Action, id, node, kind, phase, title, opt(after), as(timeout, "timeout_ms"), max_attempts,
               repeatable, sparse(behind), sparse(when_failed))

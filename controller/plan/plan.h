@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/names.h"
 #include "base/time.h"
+#include "controller/nodes/states.h"
 #include "controller/plan/action_params.h"
 
 namespace muster {
@@ -69,6 +70,11 @@ enum class PlanKind {
 };
 std::string_view to_string(PlanKind kind);
 Result<PlanKind> plan_kind_from_string(std::string_view word);
+// True if a run of this kind ends with an acceptance of its nodes. In any other nothing is measured, so its
+// plan has no profile and its report no verdicts.
+bool measures(PlanKind kind);
+// The state of a node whose actions all succeeded.
+NodeState end_state(PlanKind kind);
 
 // hard: the other action must have succeeded; if it can no longer succeed, this node is quarantined too.
 // soft: it is enough that the other action ended, or that its node is quarantined.

@@ -116,6 +116,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     else if (fine)
       write_actions(p);
   }
+  if (!measures(p.plan.kind)) p.plan.profile.clear();
   if (!p.problems.empty()) return all_problems(p.problems);
   if (p.refusals.empty())
     for (const auto& problem : lint_plan(p.plan)) p.problems.push_back(problem);

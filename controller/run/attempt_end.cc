@@ -85,18 +85,15 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
       changed.reason.clear();
     }}};
   if (s.only_serves) return {};  // its state does not change
-  const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
   // As happens right after the controller starts: the plan was made before the node's agent had reported.
   // What was done is lost when the system rolls back.
   const bool on_trial = agent.trial && !committed();
   const std::string doubt = on_trial ? "it runs a system on trial, which is not committed and rolls back by "
                                        "itself: run `muster up` after the rollback"
                                      : reservation(last);
-  const NodeState state = discovered      ? NodeState::discovered
-                          : drained       ? NodeState::drained
-                          : doubt.empty() ? NodeState::accepted
-                                          : NodeState::degraded;
-  const bool measured = !discovered && !drained && w.plan.kind != PlanKind::undrain && !on_trial;
+  const NodeState goal = end_state(w.plan.kind);
+  const NodeState state = goal == NodeState::accepted && !doubt.empty() ? NodeState::degraded : goal;
+  const bool measured = measures(w.plan.kind) && !on_trial;
   const auto digest = w.plan.config_digests.find(s.name);
   std::optional<std::string> config;
   if (digest != w.plan.config_digests.end()) config = digest->second;

@@ -38,6 +38,7 @@ cat >>"$work/cluster.yaml" <<'EOF'
       all-reduce over mpi/busbw_mbps: { min: 0.05 }
     options:
       training load: { model: 32, heads: 2, sequence: 16, layers: 2 }
+      shared storage: { size: 2 }
 EOF
 lab_up
 
