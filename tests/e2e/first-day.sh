@@ -38,6 +38,7 @@ lab:
     node01: { memory_mib: 3072, smp: 2 }
 YAML
 $muster lab up "$work/cluster.yaml"   # not lab_up: the image is not to be there yet
+kernel_options=$(lab_kernel_options)
 spec_of() {  # spec_of NUMBER CONTROLLER
   sed -e "s/node\[01-02\]/node[$1-$1]/" -e "s/mac: .*/mac: [ \"52:54:00:20:00:$1\" ]/" -e "s/controller: [0-9.]*/controller: $2/" \
     -e '/^lab:/,$d' "$MUSTER_LAB_DIR/cluster.yaml"
@@ -72,7 +73,6 @@ guest 'mkdir -p /var/tmp/debs && ip route add 10.20.1.0/24 via 10.20.0.1'
 for file in "$debs"/muster_*.deb "$debs"/muster-controller_*.deb; do into_guest "$file" "/var/tmp/debs/$(basename "$file")"; done
 into_guest "$work/cpu.image" /root/cpu.image
 into_guest "$work/second.yaml" /root/cluster.yaml
-kernel_options=$(lab_kernel_options)
 into_guest <(printf '%s\n' "MUSTER_KERNEL_OPTIONS=$kernel_options" MUSTERD_OPTIONS=--lab) /root/lab.env
 guest 'echo "Acquire::http::Proxy \"http://10.20.0.1:3142\";" >/etc/apt/apt.conf.d/proxy
   echo "APT::Get::Assume-Yes 1; APT::Install-Recommends 0;" >/etc/apt/apt.conf.d/unasked

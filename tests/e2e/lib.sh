@@ -183,7 +183,7 @@ lab_up() {
   hang_up
   $muster lab up "$work/cluster.yaml"
 }
-# Kernel arguments that the lab, which is up, gives its machines: for systems that a test makes itself, and for a controller in a guest.
+# Kernel arguments that the lab, whose controller runs, gives its machines: for systems that a test makes itself, and for a controller in a guest.
 lab_kernel_options() {
   tr '\0' '\n' <"/proc/$(jq .pid "$MUSTER_LAB_DIR/musterd.pid")/environ" | sed -n 's/^MUSTER_KERNEL_OPTIONS=//p' | grep .
 }

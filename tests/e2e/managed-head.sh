@@ -42,6 +42,7 @@ lab:
     node01: { memory_mib: 3072, smp: 2 }
 YAML
 $muster lab up "$work/cluster.yaml"
+kernel_options=$(lab_kernel_options)
 sed -e 's/node\[01-02\]/node[01-01]/; s/, "52:54:00:20:00:02" \]/ ]/' -e '/^lab:/,$d' "$MUSTER_LAB_DIR/cluster.yaml" >"$work/first.yaml"
 $muster up "$work/first.yaml" --yes --report "$work/report" >"$work/first.log" 2>&1 || { cat "$work/first.log"; die "node01"; }
 $muster image export cpu "$work/cpu.image"
@@ -70,7 +71,6 @@ guest 'chmod 600 /root/key
   apt-get -qq update
   apt-get -qq install -y --no-install-recommends /var/tmp/debs/muster.deb /var/tmp/debs/muster-controller.deb' >"$work/apt.log" 2>&1 ||
   { cat "$work/apt.log"; die "apt"; }
-kernel_options=$(lab_kernel_options)
 into_guest <(echo "MUSTER_KERNEL_OPTIONS=$kernel_options") /root/lab.env
 guest 'cat /root/lab.env >>/etc/muster/musterd.env; systemctl restart musterd
   muster image import /root/cpu.image >/dev/null; rm /root/cpu.image'

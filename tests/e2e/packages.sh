@@ -72,6 +72,7 @@ lab:
     node01: { memory_mib: 3072, smp: 2 }
 YAML
 $muster lab up "$work/cluster.yaml"
+kernel_options=$(lab_kernel_options)
 # One node of the spec: its name and MAC, and who is its controller.
 spec_of() {
   sed -e "s/node\[01-02\]/node[$1-$1]/" -e "s/mac: .*/mac: [ \"52:54:00:20:00:$1\" ]/" -e "s/controller: [0-9.]*/controller: $2/" \
@@ -128,7 +129,6 @@ into_guest "$MUSTER_LAB_DIR/cluster.yaml" /root/lab.yaml
 for file in lab.yaml cluster.yaml; do expect_exit 2 guest "muster up /root/$file --yes"; done
 check "and it stored neither" guest '! muster spec show >/dev/null 2>&1'
 # What the lab gives its own controller: its machines need it on a busy host, and what is measured on them the lab's limits.
-kernel_options=$(lab_kernel_options)
 into_guest <(printf '%s\n' "MUSTER_KERNEL_OPTIONS=$kernel_options" MUSTERD_OPTIONS=--lab) /root/lab.env
 guest 'sed -i "/^MUSTERD_OPTIONS=/d" /etc/muster/musterd.env
   cat /root/lab.env >>/etc/muster/musterd.env'

@@ -307,6 +307,27 @@ Json step_told(const std::string& id, const std::string& status, Json result) {
 
 }  // namespace
 
+TEST_CASE("a drain is no acceptance: its nodes are drained, and nothing judges them", "[acceptance]") {
+  for (const auto& [kind, state] :
+       {std::pair(PlanKind::drain, NodeState::drained), std::pair(PlanKind::undrain, NodeState::accepted)}) {
+    Bench b;
+    b.plan.kind = kind;
+    b.plan.profile = "";  // as planned
+    b.plan.nodes = {"node02"};
+    b.check("node02", {Bench::step("shared/empty", "ceph_out", Json::object(), Json::object())}, "drain")
+        .kind = ActionKind::steps;
+    b.measure = [](const std::string&, const wire::Step&) { return Json::object(); };
+    b.run();
+    const auto row = b.store.run(0).value();
+    CHECK(row.state == RunState::done);
+    CHECK(b.state_of("node02") == state);
+    CHECK(b.in_state(NodeState::degraded).empty());
+    const Report report = b.report();
+    CHECK(totals(report).looked_at == 0);
+    CHECK_FALSE(signed_report(b.store, row.id).ok());
+  }
+}
+
 TEST_CASE("the report names every disk that the plan destroys, with what was on it", "[acceptance]") {
   Bench b;
   b.plan.kind = PlanKind::install;

@@ -684,8 +684,10 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
   in.playbooks["base"].steps.push_back(out("back", "undrain"));
   for (const auto& n : in.spec.nodes) in.nodes[n.name].state = NodeState::accepted;
   in.request = {RequestKind::drain, {"node03", "node02"}};
+  in.request.profile = "lab";
   const Plan plan = planned(in);
   CHECK(plan.kind == PlanKind::drain);
+  CHECK(plan.profile.empty());  // nothing is measured, whatever the spec's profile
   CHECK(plan.destroys.empty());
   REQUIRE(plan.actions.size() == 2);
   const Json steps = plan.find("node03/drain")->params["steps"];
@@ -715,6 +717,7 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
   CHECK(refused(in) == "not-accepted");
   in.request = {RequestKind::undrain, {"node02"}};
   CHECK(planned(in).find("node02/undrain")->params["steps"][0]["id"] == "base/back");
+  CHECK(planned(in).profile.empty());
 }
 
 TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-image", "[plan]") {
