@@ -253,6 +253,12 @@ Result<Report> make_report(const ReportSources& from) {
   return report;
 }
 
+bool accepts(const std::string& kind) {
+  for (const PlanKind other : {PlanKind::discover, PlanKind::wake, PlanKind::none})
+    if (kind == to_string(other)) return false;
+  return true;
+}
+
 // Reads only the plan of a discovery of the same bring-up: others may be large.
 std::optional<RunSources> discovery_before(RunArchive& archive, const RunSources& of) {
   if (of.row.id < 2 || of.plan->kind == PlanKind::discover) return std::nullopt;
@@ -289,8 +295,7 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
                {{"run", std::to_string(run.id)}, {"error", report.error().message}});
     return out;
   }
-  // `look` is the kind of a report alone: an acceptance.
-  if (const auto kind = plan_kind_from_string(report->kind); kind.ok() && !measures(*kind)) return out;
+  if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
     if (node.verdict != NodeVerdict::accepted) out.faulty_parts[NodeName(node.name)] = located_part(node);
     // A node on which no load ran stays in service, and is not accepted.

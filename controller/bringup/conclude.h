@@ -40,7 +40,7 @@ struct KnownOfRun {
 // Thread: the reactor's.
 KnownOfRun known_of(const Executor& executor, const RunRow& run);
 
-// Verdicts and report, written with the end of the run. Empty for a run that measures nothing (plan.h).
+// Verdicts and report, written with the end of the run. Empty for runs without acceptance (discover).
 Conclusion conclude(RunArchive& archive, const KnownOfRun& run, const pki::KeyPair& key);
 
 struct AcceptanceParts {
