@@ -70,8 +70,8 @@ enum class PlanKind {
 };
 std::string_view to_string(PlanKind kind);
 Result<PlanKind> plan_kind_from_string(std::string_view word);
-// True if a run of this kind ends with an acceptance of its nodes. The plan of any other has no profile, since
-// nothing is measured.
+// True if a run of this kind ends with an acceptance of its nodes. In any other nothing is measured, so its
+// plan has no profile.
 bool measures(PlanKind kind);
 // The state of a node whose actions all succeeded.
 NodeState end_state(PlanKind kind);
