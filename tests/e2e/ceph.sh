@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # CephFS on three machines (Debian 13) over a storage network: cross-node checksum, node loss with a verified read, drain without a degraded group, removal
-# stands on: agent/steps/network/{networks,port_choice}* agent/storage/{ceph,health,metadata,parts,shared,storage_state}*
+# stands on: agent/steps/network/{networks,port_choice}* agent/storage/{ceph,health,metadata,parts,shared,storage_state}* agent/steps/system/slot*
 # stands on: controller/engines/{ceph_engine,engine,local_engine}* controller/link/storage_reports*
 # stands on: controller/plan/{drain,interconnect,storage_context,storage_leaders}* controller/power/redfish* images/debian-13.yaml
 # stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/networks.yaml playbooks/ssh.yaml
