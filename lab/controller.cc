@@ -12,6 +12,7 @@
 #include "lab/child.h"
 #include "lab/lab.h"
 #include "lab/lab_network.h"
+#include "lab/tsc.h"
 #include "sys/http/http.h"
 #include "sys/os.h"
 
@@ -72,8 +73,10 @@ std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& 
           "--listen", spec.controller};
 }
 
-std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy) {
-  std::map<std::string, std::string> out = {{"MUSTER_KERNEL_OPTIONS", kKernelOptions}};
+std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy,
+                                                          int64_t tsc_khz) {
+  std::map<std::string, std::string> out = {
+      {"MUSTER_KERNEL_OPTIONS", fmt::format("{} tsc_early_khz={}", kKernelOptions, tsc_khz)}};
   if (has_proxy) out["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
   return out;
 }
@@ -90,7 +93,8 @@ Status start_controller(const LabDir& dir, const LabSpec& spec, const std::strin
   daemon.log = dir.path("musterd.log");
   daemon.mark = dir.root();
   auto proxy = read_pid_file(dir.path("apt/lab.pid"));
-  daemon.env = controller_environment(spec, proxy && alive(*proxy));
+  TRY(auto khz, tsc_khz(dir));
+  daemon.env = controller_environment(spec, proxy && alive(*proxy), khz);
   TRY_(Files("/").make_directories(dir.path("state"), 0750));
   TRY(auto child, spawn(daemon));
   TRY_(write_pid_file(dir.path("musterd.pid"), child));

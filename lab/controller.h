@@ -23,6 +23,9 @@ namespace muster::lab {
 // two. The kernel then reads the HPET, an exit to the emulator for each time of day, and perftest, which
 // compares time of day and TSC, finds no rate. All processors of the emulator read the host's counter: hence
 // tsc=reliable. Real machines keep both tests.
+// tsc_early_khz: nor can such a kernel measure the counter. One took 571 MHz for 2596 ("PIT calibration
+// deviates from HPET"); its clock ran 4.5 times too fast, and munge refused what the others had signed. So
+// the rate is given.
 // unknown_nmi_panic: the lab injects an NMI to make a kernel panic (lab/boot_faults.h).
 // norandmaps: the emulator knows translated code by its virtual address. A process that has its libraries
 // elsewhere has them translated again; all at the same addresses, a guest starts four times as many a second.
@@ -30,7 +33,8 @@ inline constexpr const char* kKernelOptions = "no_timer_check tsc=reliable unkno
 // Returns musterd's argv, without the prefix that runs it inside the lab's network.
 std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& spec,
                                               const std::string& musterd);
-std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy);
+std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy,
+                                                          int64_t tsc_khz);
 
 // Returns once musterd responds and has the BMC secret. `not_found`: musterd is neither built nor installed.
 Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space);

@@ -4,6 +4,7 @@
 //   namespace.json   namespace name and inode
 //   up.json          what `muster lab up` returned, written when all of the lab is up
 //   cluster.yaml     the spec with the lab's ssh key filled in
+//   tsc-khz          rate of the host's time stamp counter
 //   bmc-secret       password of the BMCs' admin account (0600)
 //   ssh/             key pair and known hosts
 //   lab.sock         control socket of `lab serve`; also serve.pid, serve.log

@@ -310,14 +310,15 @@ TEST_CASE("the lab's musterd is a lab's by its command line, and by no variable"
   const auto arguments = controller_arguments(LabDir("/tmp/somelab"), spec, "/usr/sbin/musterd");
   CHECK(arguments.front() == "/usr/sbin/musterd");
   CHECK(std::count(arguments.begin(), arguments.end(), "--lab") == 1);
-  CHECK(controller_environment(spec, true).count("MUSTER_LAB") == 0);
+  CHECK(controller_environment(spec, true, 2596135).count("MUSTER_LAB") == 0);
 }
 
 TEST_CASE("the lab's machines boot without the timer check that a busy host makes them fail, and can panic") {
   LabSpec spec;
   spec.controller = "10.20.0.1";
-  const auto alone = controller_environment(spec, false);
-  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") == "no_timer_check tsc=reliable unknown_nmi_panic norandmaps");
+  const auto alone = controller_environment(spec, false, 2596135);
+  CHECK(alone.at("MUSTER_KERNEL_OPTIONS") ==
+        "no_timer_check tsc=reliable unknown_nmi_panic norandmaps tsc_early_khz=2596135");
   CHECK(alone.count("MUSTER_APT_PROXY") == 0);
-  CHECK(controller_environment(spec, true).at("MUSTER_APT_PROXY") == "http://10.20.0.1:3142");
+  CHECK(controller_environment(spec, true, 2596135).at("MUSTER_APT_PROXY") == "http://10.20.0.1:3142");
 }
