@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a rollout over a cluster at work: no job is killed, storage serves all the time; a drain by an operator, a resume before the reboot, a GPU fewer
-# stands on: agent/* agent/steps/{accounts,command,group,not_applicable,step_modules,two_phase,wait_for}*
+# stands on: agent/* agent/steps/{accounts,command,files/directory,not_applicable,packages/package,step_modules,two_phase,wait_for}*
 # stands on: agent/steps/{disk,services,system} agent/storage/{moosefs,storage_state}* agent/{boot,core,disk,facts,image,joining,link,measuring,work}
 # stands on: base cli controller/* controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
