@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # images that panic, hang in the initrd, drop to emergency mode, have no agent, fail a verify, fail acceptance: each time the node is back in its old slot
-# stands on: agent/* agent/steps/system agent/steps/{accounts,command,not_applicable,step_modules,two_phase}*
+# stands on: agent/* agent/steps/system agent/steps/{accounts,command,step_modules,two_phase}*
 # stands on: agent/storage/storage_state* agent/{boot,core,disk,facts,image,joining,link,measuring,work} controller/engines/local_engine*
 # stands on: controller/hosts/hosts_spec* controller/ports/{power,run_ports}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/spec/hardware* controller/{executor,image,plan,run} playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml

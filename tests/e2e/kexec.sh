@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a machine without a BMC is re-installed through the system it runs, by kexec or one boot of its loader; what cannot be is refused, or comes back as it was
-# stands on: agent/steps/not_applicable* agent/steps/packages/package*
+# stands on: agent/steps/packages/package*
 # stands on: agent/boot/{boot_once,kexec,ram_init}* agent/core/agent* agent/image/{boot_network,efi_variables}*
 # stands on: agent/joining/adopt* cli/{adopt_host,adopt_verb}* controller/boot/service/{boot_service,kexec_order}*
 # stands on: controller/engines/local_engine* controller/ports/run_ports* controller/power/{in_band,redfish}* controller/power/describe controller/{executor,run,ssh}
