@@ -61,6 +61,8 @@ job() { on node01 squeue -h -j "$1" -o %T 2>/dev/null; }
 is_running() { [[ $(job "$1") == RUNNING ]]; }
 check "both jobs run" wait_until 90 is_running "$own"
 check "both jobs run" wait_until 90 is_running "$other"
+# Slurm counts a job as running before its script has begun.
+check "and write" wait_until 90 on node01 sudo test -s /home/shared/jobs/node01 -a -s /home/shared/jobs/node02
 cycles_before=$(cycles node02) boots_before=$(firmware_boots node02) boot2=$(boot_id node02) boot1=$(boot_id node01)
 $muster plan --kind reimage --limit node02 | tee "$work/plan.log"
 check "the plan says that it goes in place" grep -q 'in place' "$work/plan.log"
